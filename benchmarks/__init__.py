@@ -1,0 +1,1 @@
+"""Benchmarks of Rushlight: every figure is a ratio against another engine measured in the same run."""

@@ -1,0 +1,190 @@
+"""The timed work, written as an ordinary PyTorch user would write it: one source, run on either engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy
+
+Step = Callable[[], Any]  # runs the work once and returns a tensor by which two engines' results are compared
+
+
+class Case(NamedTuple):
+    """One row of the table: its name, what it does, how to set it up on an engine, and the ratio it should reach."""
+
+    name: str
+    title: str
+    prepare: Callable[[Any], Step]
+    bar: float
+    overhead_bound: bool = True
+
+
+def values(*shape: int, seed: int) -> Any:
+    """Gives every engine the same starting numbers; scaled so that deep products neither vanish nor explode."""
+    scale = shape[-1] ** -0.5 if len(shape) > 1 else 0.1
+    return (numpy.random.default_rng(seed).standard_normal(shape) * scale).astype(numpy.float32)
+
+
+def fill(torch: Any, module: Any) -> Any:
+    """Overwrites a module's parameters with the shared starting numbers."""
+    with torch.no_grad():
+        for index, parameter in enumerate(module.parameters()):
+            parameter.copy_(torch.from_numpy(values(*parameter.shape, seed=index)))
+    return module
+
+
+def batch(torch: Any, *shape: int) -> tuple[Any, Any]:
+    """Makes inputs and targets of one shape."""
+    return torch.from_numpy(values(*shape, seed=1000)), torch.from_numpy(values(*shape, seed=1001))
+
+
+def chain_by_number(torch: Any) -> Step:
+    leaf = torch.from_numpy(values(10, seed=0)).requires_grad_()
+
+    def step() -> Any:
+        leaf.grad = None
+        result = leaf
+        for _ in range(100):
+            result = result * 1.01
+        result.sum().backward()
+        return leaf.grad
+
+    return step
+
+
+def chain_by_constant(torch: Any) -> Step:
+    leaf = torch.from_numpy(values(10, seed=0)).requires_grad_()
+    factor = torch.full((10,), 1.01)
+
+    def step() -> Any:
+        leaf.grad = None
+        result = leaf
+        for _ in range(100):
+            result = result * factor
+        result.sum().backward()
+        return leaf.grad
+
+    return step
+
+
+def chain_by_leaf(torch: Any) -> Step:
+    leaf = torch.from_numpy(values(10, seed=0)).requires_grad_()
+    factor = torch.full((10,), 1.01, requires_grad=True)
+
+    def step() -> Any:
+        leaf.grad = None
+        factor.grad = None
+        result = leaf
+        for _ in range(100):
+            result = result * factor
+        result.sum().backward()
+        return factor.grad
+
+    return step
+
+
+def perceptron(torch: Any, layers: int, width: int) -> Any:
+    """A multi-layer perceptron of equal widths, as a module of its own."""
+
+    class Perceptron(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(width, width) for _ in range(layers)])
+
+        def forward(self, inputs: Any) -> Any:
+            for layer in self.layers[:-1]:
+                inputs = torch.nn.functional.relu(layer(inputs))
+            return self.layers[-1](inputs)
+
+    return fill(torch, Perceptron())
+
+
+def training_step(torch: Any, layers: int, rows: int, width: int, optimizer_name: str) -> Step:
+    """One step of the usual loop: forward, zero_grad, backward, update."""
+    inputs, targets = batch(torch, rows, width)
+    model = perceptron(torch, layers, width)
+    criterion = torch.nn.MSELoss()
+    optimizer = getattr(torch.optim, optimizer_name)(model.parameters(), lr=0.001)
+
+    def step() -> Any:
+        loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def small_step(torch: Any) -> Step:
+    return training_step(torch, layers=2, rows=8, width=16, optimizer_name="SGD")
+
+
+def medium_step(torch: Any) -> Step:
+    return training_step(torch, layers=3, rows=32, width=64, optimizer_name="Adam")
+
+
+def large_step(torch: Any) -> Step:
+    return training_step(torch, layers=3, rows=256, width=1024, optimizer_name="SGD")
+
+
+def deep_step(torch: Any) -> Step:
+    return training_step(torch, layers=100, rows=512, width=256, optimizer_name="SGD")
+
+
+def hessian_vector_product(torch: Any) -> Step:
+    inputs, targets = batch(torch, 8, 16)
+    model = fill(torch, torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 16)))
+    parameters = list(model.parameters())
+    vectors = [torch.from_numpy(values(*parameter.shape, seed=7)) for parameter in parameters]
+
+    def step() -> Any:
+        loss = torch.nn.functional.mse_loss(model(inputs), targets)
+        gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+        product = sum((gradient * vector).sum() for gradient, vector in zip(gradients, vectors))
+        return torch.autograd.grad(product, parameters)[0]
+
+    return step
+
+
+def two_losses(torch: Any) -> Step:
+    inputs, targets = batch(torch, 8, 16)
+
+    class TwoHeads(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.trunk = torch.nn.Linear(16, 16)
+            self.first = torch.nn.Linear(16, 16)
+            self.second = torch.nn.Linear(16, 16)
+
+        def forward(self, inputs: Any) -> tuple[Any, Any]:
+            features = torch.tanh(self.trunk(inputs))
+            return self.first(features), self.second(features)
+
+    model = fill(torch, TwoHeads())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+
+    def step() -> Any:
+        first, second = model(inputs)
+        first_loss = torch.nn.functional.mse_loss(first, targets)
+        second_loss = torch.nn.functional.mse_loss(second, inputs)
+        optimizer.zero_grad()
+        first_loss.backward(retain_graph=True)
+        second_loss.backward()
+        optimizer.step()
+        return first_loss + second_loss
+
+    return step
+
+
+CASES = (
+    Case("chain-number", "chain of 100 products of 10 elements, by a Python number", chain_by_number, 3.0),
+    Case("chain-constant", "chain of 100 products of 10 elements, by a constant", chain_by_constant, 3.0),
+    Case("chain-leaf", "chain of 100 products of 10 elements, by a leaf", chain_by_leaf, 3.0),
+    Case("mlp-8x16", "two-layer MLP step, 8x16, SGD", small_step, 4.0),
+    Case("mlp-32x64", "three-layer MLP step, 32x64, Adam", medium_step, 3.0),
+    Case("hvp", "Hessian-vector product of a small MLP", hessian_vector_product, 2.0),
+    Case("two-losses", "two losses on a shared trunk", two_losses, 3.0),
+    Case("mlp-256x1024", "three-layer MLP step, 256x1024, SGD", large_step, 0.95, overhead_bound=False),
+)

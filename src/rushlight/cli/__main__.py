@@ -1,0 +1,7 @@
+"""`python -m rushlight.cli` is the `rushlight` command."""
+
+import sys
+
+from . import main
+
+sys.exit(main())
