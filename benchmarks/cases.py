@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
-Step = Callable[[], Any]  # runs the work once and returns a tensor by which two engines' results are compared
+Step = Callable[[], Any]  # runs the work once and returns a gradient, by which two engines' results are compared
+
+SGD_RATE, ADAM_RATE = 0.1, 0.001
 
 
 class Case(NamedTuple):
@@ -39,49 +41,33 @@ def batch(torch: Any, *shape: int) -> tuple[Any, Any]:
     return torch.from_numpy(values(*shape, seed=1000)), torch.from_numpy(values(*shape, seed=1001))
 
 
-def chain_by_number(torch: Any) -> Step:
-    leaf = torch.from_numpy(values(10, seed=0)).requires_grad_()
+def chain(torch: Any, factor: Any) -> Step:
+    """A hundred products in a row; the factor is a number, a constant tensor or a leaf."""
+    start = torch.from_numpy(values(10, seed=0)).requires_grad_()
+    leaves = [start, factor] if getattr(factor, "requires_grad", False) else [start]
 
     def step() -> Any:
-        leaf.grad = None
-        result = leaf
+        for leaf in leaves:
+            leaf.grad = None
+        result = start
         for _ in range(100):
-            result = result * 1.01
+            result = result * factor
         result.sum().backward()
-        return leaf.grad
+        return leaves[-1].grad
 
     return step
+
+
+def chain_by_number(torch: Any) -> Step:
+    return chain(torch, 1.01)
 
 
 def chain_by_constant(torch: Any) -> Step:
-    leaf = torch.from_numpy(values(10, seed=0)).requires_grad_()
-    factor = torch.full((10,), 1.01)
-
-    def step() -> Any:
-        leaf.grad = None
-        result = leaf
-        for _ in range(100):
-            result = result * factor
-        result.sum().backward()
-        return leaf.grad
-
-    return step
+    return chain(torch, torch.full((10,), 1.01))
 
 
 def chain_by_leaf(torch: Any) -> Step:
-    leaf = torch.from_numpy(values(10, seed=0)).requires_grad_()
-    factor = torch.full((10,), 1.01, requires_grad=True)
-
-    def step() -> Any:
-        leaf.grad = None
-        factor.grad = None
-        result = leaf
-        for _ in range(100):
-            result = result * factor
-        result.sum().backward()
-        return factor.grad
-
-    return step
+    return chain(torch, torch.full((10,), 1.01, requires_grad=True))
 
 
 def perceptron(torch: Any, layers: int, width: int) -> Any:
@@ -100,37 +86,38 @@ def perceptron(torch: Any, layers: int, width: int) -> Any:
     return fill(torch, Perceptron())
 
 
-def training_step(torch: Any, layers: int, rows: int, width: int, optimizer_name: str) -> Step:
+def training_step(torch: Any, layers: int, rows: int, width: int, optimizer_name: str, rate: float) -> Step:
     """One step of the usual loop: forward, zero_grad, backward, update."""
     inputs, targets = batch(torch, rows, width)
     model = perceptron(torch, layers, width)
     criterion = torch.nn.MSELoss()
-    optimizer = getattr(torch.optim, optimizer_name)(model.parameters(), lr=0.001)
+    optimizer = getattr(torch.optim, optimizer_name)(model.parameters(), lr=rate)
+    first_parameter = next(iter(model.parameters()))
 
     def step() -> Any:
         loss = criterion(model(inputs), targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        return loss
+        return first_parameter.grad
 
     return step
 
 
 def small_step(torch: Any) -> Step:
-    return training_step(torch, layers=2, rows=8, width=16, optimizer_name="SGD")
+    return training_step(torch, layers=2, rows=8, width=16, optimizer_name="SGD", rate=SGD_RATE)
 
 
 def medium_step(torch: Any) -> Step:
-    return training_step(torch, layers=3, rows=32, width=64, optimizer_name="Adam")
+    return training_step(torch, layers=3, rows=32, width=64, optimizer_name="Adam", rate=ADAM_RATE)
 
 
 def large_step(torch: Any) -> Step:
-    return training_step(torch, layers=3, rows=256, width=1024, optimizer_name="SGD")
+    return training_step(torch, layers=3, rows=256, width=1024, optimizer_name="SGD", rate=SGD_RATE)
 
 
 def deep_step(torch: Any) -> Step:
-    return training_step(torch, layers=100, rows=512, width=256, optimizer_name="SGD")
+    return training_step(torch, layers=100, rows=512, width=256, optimizer_name="SGD", rate=SGD_RATE)
 
 
 def hessian_vector_product(torch: Any) -> Step:
@@ -163,7 +150,7 @@ def two_losses(torch: Any) -> Step:
             return self.first(features), self.second(features)
 
     model = fill(torch, TwoHeads())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    optimizer = torch.optim.SGD(model.parameters(), lr=SGD_RATE)
 
     def step() -> Any:
         first, second = model(inputs)
@@ -173,7 +160,7 @@ def two_losses(torch: Any) -> Step:
         first_loss.backward(retain_graph=True)
         second_loss.backward()
         optimizer.step()
-        return first_loss + second_loss
+        return model.trunk.weight.grad
 
     return step
 

@@ -6,14 +6,13 @@ import compileall
 import importlib
 import json
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from .cases import CASES, deep_step, training_step
-from .timing import Contestant, Timing, block, steps_per_block
+from .cases import CASES, SGD_RATE, deep_step, training_step
+from .timing import Contestant, Figures, block, steps_per_block
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -34,20 +33,16 @@ def child(code: str, **environment: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def summary(figures: list[float]) -> Timing:
-    return Timing(min(figures), statistics.median(figures))
-
-
-def peak_memory(repetitions: int) -> dict[str, Timing]:
+def peak_memory(repetitions: int) -> dict[str, Figures]:
     """Bytes that a 100-layer step adds to the process at its peak, for torch and rushlight in turn."""
     found: dict[str, list[float]] = {"torch": [], "rushlight": []}
     for _ in range(repetitions):
         for engine, figures in found.items():
             figures.append(child(f"from benchmarks import children; print(children.measure_memory({engine!r}))"))
-    return {engine: summary(figures) for engine, figures in found.items()}
+    return {engine: Figures(figures) for engine, figures in found.items()}
 
 
-def import_time(repetitions: int) -> dict[str, Timing]:
+def import_time(repetitions: int) -> dict[str, Figures]:
     """Seconds that an import takes in a new interpreter, bytecode compiled beforehand."""
     compileall.compile_dir(ROOT / "src" / "rushlight", quiet=2)
     found: dict[str, list[float]] = {"numpy": [], "rushlight": []}
@@ -58,10 +53,10 @@ def import_time(repetitions: int) -> dict[str, Timing]:
             )
             if repetition:  # the first round only warms the file cache
                 figures.append(seconds)
-    return {module: summary(figures) for module, figures in found.items()}
+    return {module: Figures(figures) for module, figures in found.items()}
 
 
-def facts(names: list[str], repetitions: int, seconds: float) -> dict[str, dict[str, Timing]]:
+def facts(names: list[str], repetitions: int, seconds: float) -> dict[str, dict[str, Figures]]:
     """Seconds a step on rushlight with its lifetime facts and without, in processes that take turns."""
     found: dict[str, dict[str, list[float]]] = {name: {"with": [], "without": []} for name in names}
     for _ in range(repetitions):
@@ -69,7 +64,7 @@ def facts(names: list[str], repetitions: int, seconds: float) -> dict[str, dict[
             for how, setting in (("with", "1"), ("without", "0")):
                 code = f"from benchmarks import children; print(children.measure_step({name!r}, {seconds}))"
                 found[name][how].append(child(code, RUSHLIGHT_FACTS=setting))
-    return {name: {how: summary(figures) for how, figures in sides.items()} for name, sides in found.items()}
+    return {name: {how: Figures(figures) for how, figures in sides.items()} for name, sides in found.items()}
 
 
 def memory_now(field: str) -> int:
@@ -81,7 +76,7 @@ def memory_now(field: str) -> int:
 def measure_memory(engine: str) -> int:
     torch = importlib.import_module(engine)
     # A small step first: it loads whatever an engine loads lazily, which is no part of what a step costs.
-    training_step(torch, layers=2, rows=8, width=16, optimizer_name="SGD")()
+    training_step(torch, layers=2, rows=8, width=16, optimizer_name="SGD", rate=SGD_RATE)()
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     baseline = memory_now("VmRSS")
     step = deep_step(torch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .cases import Step, values
+from .cases import ADAM_RATE, SGD_RATE, Step, values
 
 Parameters = list[Any]
 
@@ -102,7 +102,7 @@ def perceptron(peer: Peer, parameters: Parameters, inputs: Any, activation: Call
 
 
 def sgd_update(parameters: Parameters, gradients: Parameters) -> Parameters:
-    return [parameter - 0.001 * gradient for parameter, gradient in zip(parameters, gradients)]
+    return [parameter - SGD_RATE * gradient for parameter, gradient in zip(parameters, gradients)]
 
 
 def adam_update(peer: Peer, state: Any, gradients: Parameters) -> Any:
@@ -111,7 +111,7 @@ def adam_update(peer: Peer, state: Any, gradients: Parameters) -> Any:
     count = count + 1
     firsts = [0.9 * first + 0.1 * gradient for first, gradient in zip(firsts, gradients)]
     seconds = [0.999 * second + 0.001 * gradient * gradient for second, gradient in zip(seconds, gradients)]
-    rate, correction = 0.001 / (1 - 0.9**count), (1 - 0.999**count) ** 0.5
+    rate, correction = ADAM_RATE / (1 - 0.9**count), (1 - 0.999**count) ** 0.5
     parameters = [
         parameter - rate * first / (peer.numpy.sqrt(second) / correction + 1e-8)
         for parameter, first, second in zip(parameters, firsts, seconds)
@@ -120,13 +120,13 @@ def adam_update(peer: Peer, state: Any, gradients: Parameters) -> Any:
 
 
 def stepping(peer: Peer, update: Callable[[Any], tuple[Any, Any]], state: Any) -> Step:
-    """Turns a pure update into a step that keeps its state."""
+    """Turns a pure update, from a state to the next one and a gradient, into a step that keeps its state."""
     compiled = peer.jit(update)
 
     def step() -> Any:
         nonlocal state
-        state, loss = peer.wait(compiled(state))
-        return loss
+        state, gradient = peer.wait(compiled(state))
+        return gradient
 
     return step
 
@@ -141,8 +141,8 @@ def training_step(peer: Peer, layers: int, rows: int, width: int, adam: bool) ->
     value_and_grad = peer.value_and_grad(loss_of)
 
     def update(state: Any) -> tuple[Any, Any]:
-        loss, gradients = value_and_grad(state[1] if adam else state)
-        return (adam_update(peer, state, gradients) if adam else sgd_update(state, gradients)), loss
+        _, gradients = value_and_grad(state[1] if adam else state)
+        return (adam_update(peer, state, gradients) if adam else sgd_update(state, gradients)), gradients[0]
 
     parameters = shared_parameters(peer, *square_layers(layers, width))
     zeros = [parameter * 0 for parameter in parameters]
@@ -188,9 +188,9 @@ def two_losses(peer: Peer) -> Step:
     one, other = peer.numpy.array(values(2, seed=0) * 0 + [1, 0]), peer.numpy.array(values(2, seed=0) * 0 + [0, 1])
 
     def update(parameters: Parameters) -> tuple[Any, Any]:
-        found, pull = peer.vjp(losses, parameters)
+        _, pull = peer.vjp(losses, parameters)
         gradients = [first + second for first, second in zip(pull(one), pull(other))]
-        return sgd_update(parameters, gradients), peer.numpy.sum(found)
+        return sgd_update(parameters, gradients), gradients[0]
 
     return stepping(peer, update, shared_parameters(peer, *square_layers(3, 16)))
 

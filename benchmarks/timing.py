@@ -11,11 +11,22 @@ from typing import NamedTuple
 from .cases import Step
 
 
-class Timing(NamedTuple):
-    """Seconds for one step: the fastest block, and the middle one."""
+class Figures(NamedTuple):
+    """One figure for each repetition, in the order in which they were taken."""
 
-    minimum: float
-    median: float
+    taken: list[float]
+
+    def minimum(self) -> float:
+        return min(self.taken)
+
+    def summary(self) -> dict[str, float]:
+        return {"minimum": self.minimum(), "median": statistics.median(self.taken)}
+
+
+def ratios(above: Figures, below: Figures) -> dict[str, float]:
+    """Two ratios: of the best figures, and the median over the repetitions, whose two sides shared their moment."""
+    pairs = [one / other for one, other in zip(above.taken, below.taken)]
+    return {"ratio": above.minimum() / below.minimum(), "ratio_median": statistics.median(pairs)}
 
 
 class Contestant(NamedTuple):
@@ -46,12 +57,12 @@ def steps_per_block(contestant: Contestant, seconds: float) -> int:
     return max(1, round(count * seconds / took))
 
 
-def interleaved(contestants: dict[str, Contestant], repetitions: int, seconds: float) -> dict[str, Timing]:
-    """Times all contestants, taking turns block by block."""
+def interleaved(contestants: dict[str, Contestant], repetitions: int, seconds: float) -> dict[str, Figures]:
+    """Seconds for one step of each contestant; they take turns block by block."""
     counts = {name: steps_per_block(contestant, seconds) for name, contestant in contestants.items()}
     found: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repetitions):
         for name, contestant in contestants.items():
             found[name].append(block(contestant, counts[name]))
             time.sleep(0.002)  # lets thread pools that still spin come to rest before the next one's turn
-    return {name: Timing(min(times), statistics.median(times)) for name, times in found.items()}
+    return {name: Figures(times) for name, times in found.items()}

@@ -139,7 +139,10 @@ def result_type(first: Any, second: Any) -> dtype:
 
 
 def typename(obj: Any) -> str:
-    return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__name__}"
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = type(obj)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def get_num_threads() -> Any:
@@ -153,6 +156,11 @@ def set_num_threads(number: Any) -> None:
 def is_anomaly_enabled() -> Any:
     from .graph.modes import state
     return state.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> Any:
+    from .graph.modes import state
+    return state.anomaly_check_nan
 
 
 def set_default_device(device: Any) -> None:

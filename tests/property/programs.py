@@ -230,6 +230,7 @@ class Interpreter:
         # Results of create_graph: their nodes are named after the formula, which is each engine's own affair.
         self.made_by_formula: set[int] = set()
         self.hook_log: list[tuple[int, np.ndarray]] = []
+        self.born: dict[int, int] = {}
 
     def run(self, program: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
         """The trace: one record per step, and one of everything at the end, also after an error."""
@@ -278,7 +279,7 @@ class Interpreter:
         # Multiples of a quarter: sums and products of them are exact, and the same on every engine.
         values = ((np.arange(count) * 5 + seed * 3) % 13 - 6) / 4.0
         made = self.engine.tensor(values.reshape(size).tolist(), dtype=getattr(self.engine, dtype))
-        self.tensors.append(made.reshape(size).requires_grad_(requires_grad))
+        self.tensors.append(made.requires_grad_(requires_grad))
 
     def step_unary(self, name: str, i: int) -> None:
         self.tensors.append(UNARY[name](self.at(i)))
@@ -367,7 +368,8 @@ class Interpreter:
         record = {
             "value": to_array(tensor),
             "dtype": dtype_name(tensor),
-            "version": tensor._version,
+            # Since it was first seen: some operations of torch give a new tensor that counts its making as a write.
+            "version": tensor._version - self.born.setdefault(id(tensor), tensor._version),
             "is_leaf": None,
             "requires_grad": None,
             "grad_fn": None,

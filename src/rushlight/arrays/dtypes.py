@@ -135,7 +135,8 @@ def get_default_dtype() -> dtype:
 def set_default_dtype(value: dtype) -> None:
     global _default
     if value.__class__ is not dtype or not value.is_floating_point:
-        raise TypeError("only floating-point types are supported as the default type")
+        opening = "" if value.__class__ is dtype else "invalid dtype object: "
+        raise TypeError(f"{opening}only floating-point types are supported as the default type")
     _default = value
 
 
@@ -181,6 +182,35 @@ def number_dtype(value: object) -> np.dtype:
     return default_complex()
 
 
+def check_number(value: object, target: np.dtype) -> None:
+    """Raise PyTorch's error for a Python number that a dtype cannot hold."""
+    kind = category(target)
+    fits = True
+    if kind < FLOATING and isinstance(value, complex):
+        fits = kind == BOOLEAN or value.imag == 0
+    elif isinstance(value, complex):
+        fits = kind == COMPLEX or value.imag == 0
+    elif kind == INTEGER:
+        limits = np.iinfo(target)
+        lowest = limits.min
+        if not lowest and isinstance(value, int):
+            lowest = -limits.max  # PyTorch lets -1 become 255
+        fits = lowest <= value <= limits.max  # type: ignore[operator]
+    elif kind == FLOATING and abs(value) != float("inf"):  # type: ignore[arg-type]
+        fits = not abs(value) > finfo(from_numpy(target)).max  # type: ignore[arg-type]
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {from_numpy(target).name} without overflow")
+
+
+def number_category(value: object) -> int:
+    """The category that a bare Python number stands for."""
+    if isinstance(value, bool):
+        return BOOLEAN
+    if isinstance(value, int):
+        return INTEGER
+    return FLOATING if isinstance(value, float) else COMPLEX
+
+
 def result_type(dimensioned: list[np.dtype], zero_dim: list[np.dtype], numbers: list[object]) -> np.dtype:
     """PyTorch's promotion: a 0-dim tensor or a number counts only where it is of a higher category."""
     result: np.dtype | None = None
@@ -215,7 +245,7 @@ class finfo:
     def __init__(self, type: dtype | None = None) -> None:
         kind = type or get_default_dtype()
         if kind.category < FLOATING:
-            raise TypeError("finfo() requires a floating point input type. Use iinfo to handle 'finfo'")
+            raise TypeError("torch.finfo() requires a floating point input type. Use iinfo for integers")
         if kind is bfloat16:
             import ml_dtypes
             info = ml_dtypes.finfo(kind.numpy)
@@ -237,7 +267,7 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         if type.category != INTEGER:
-            raise TypeError("iinfo() requires an integer input type. Use finfo to handle 'iinfo'")
+            raise TypeError("torch.iinfo() requires an integer input type. Use finfo for floats")
         info = np.iinfo(type.numpy)
         self.bits, self.max, self.min, self.dtype = info.bits, int(info.max), int(info.min), type.name
 

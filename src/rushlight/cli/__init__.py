@@ -47,7 +47,7 @@ def build_parser() -> Parser:
         description="Trains a small recurrent network, character by character, and prints a sample of what it learnt.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    demo.add_argument("--steps", type=lambda text: whole_number(1, 10**7, text), default=800, help="training steps")
+    demo.add_argument("--steps", type=lambda text: whole_number(1, 10**7, text), default=600, help="training steps")
     demo.add_argument("--seed", type=lambda text: whole_number(0, 2**63 - 1, text), default=0, help="random seed")
     demo.add_argument("--hidden", type=lambda text: whole_number(1, 4096, text), default=96, help="hidden units")
     demo.add_argument("--text", metavar="FILE", help="learn from this UTF-8 file instead of the text in the package")

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import warnings
-from heapq import heappush
+from heapq import heappop
 from itertools import count
+from sys import _getframe
 from typing import Any, Sequence
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from ..arrays import dtypes
 from ..graph import facts
 from ..graph.modes import state
-from ..graph.node import LEAF, ORDER, BackwardCall, Output
+from ..graph.node import LEAF, UNRECORDED, BackwardCall, Output
 from ..ops.fit import fit
 from ..tensor import Tensor, wrap
+from ..tensor.visible import GradientEdge
 from .full import FullPass, Targets
 from .passes import Handover, short_pass
 
@@ -27,15 +29,15 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
-                               "only use `grad_tensors`.")
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`: the second is an old name of the first.")
         grad_tensors = grad_variables
     targets_given = None
     if inputs is not None:
-        targets_given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        targets_given = [inputs] if isinstance(inputs, Tensor) else _stand_ins(inputs)
         if not targets_given:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    roots = (tensors,) if isinstance(tensors, Tensor) else tuple(_stand_ins(tensors, grad_tensors))
     gradients = _gradients(roots, _as_sequence(grad_tensors, len(roots)), False)
     if create_graph:
         _warn_of_cycle()
@@ -50,12 +52,15 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
-    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    roots = (outputs,) if isinstance(outputs, Tensor) else tuple(_stand_ins(outputs, grad_outputs))
+    wanted = [inputs] if isinstance(inputs, Tensor) else _stand_ins(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = _as_sequence(grad_outputs, len(roots))
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-                      "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn("only_inputs argument is deprecated and is ignored now: grad() never accumulates; backward() "
+                      "does.",
+                      FutureWarning, stacklevel=2)
     gradients = _gradients(roots, given, is_grads_batched)
     allow = materialize_grads if allow_unused is None else allow_unused
     retain = create_graph if retain_graph is None else bool(retain_graph)
@@ -66,9 +71,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not allow:
         for index, result in enumerate(results):
             if result is None:
-                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
-                                   "allow_unused=True if this is the desired behavior. It is the tensor at index "
-                                   f"{index} of inputs, of shape {list(wanted[index]._shape)}.")
+                raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the "
+                                   "graph. No path leads from the outputs to it (its shape is "
+                                   f"{list(wanted[index]._shape)}). Set allow_unused=True to get None for it.")
     if materialize_grads:
         results = tuple(wrap(np.zeros_like(w._array)) if r is None else r for r, w in zip(results, wanted, strict=True))
     return results
@@ -86,6 +91,17 @@ def _batched(roots: tuple, gradients: list, wanted: list, retain: bool, create_g
                  for column in zip(*rows, strict=True))
 
 
+def _stand_ins(places: Any, gradients: Any = None) -> list:
+    """A list of tensors, from one or several tensors and gradient edges."""
+    if isinstance(places, GradientEdge):
+        places = (places,)
+    places = list(places)
+    given = list(_as_sequence(gradients, len(places)))
+    given += [None] * (len(places) - len(given))
+    return [place.stand_in(gradient) if isinstance(place, GradientEdge) else place
+            for place, gradient in zip(places, given, strict=False)]
+
+
 def _as_sequence(gradients: Any, length: int) -> Sequence:
     if gradients is None:
         return (None,) * length
@@ -101,12 +117,12 @@ def _gradients(roots: tuple, given: Sequence, batched: bool) -> list:
         if isinstance(gradient, Tensor):
             shape = gradient._shape[1:] if batched else gradient._shape
             if shape != root._shape:
-                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {gradient.shape} and output[{i}] has a "
-                                   f"shape of {root.shape}.")
+                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {gradient.shape} and "
+                                   f"output[{i}] has a shape of {root.shape}.")
             if (gradient._array.dtype.kind == "c") != (root._array.dtype.kind == "c"):
-                raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. "
-                                   f"Mismatch in dtype: grad_output[{i}] has a dtype of {gradient.dtype} and output[{i}] has a "
-                                   f"dtype of {root.dtype}.")
+                raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same "
+                                   f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {gradient.dtype} and "
+                                   f"output[{i}] has a dtype of {root.dtype}.")
             made.append(gradient)
         elif gradient is None:
             if root._node is None:
@@ -114,7 +130,8 @@ def _gradients(roots: tuple, given: Sequence, batched: bool) -> list:
                 continue
             if root._array.size != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs: the output has shape "
-                                   f"{list(root._shape)}. Reduce it first (loss.sum(), loss.mean()), or pass the gradient.")
+                                   f"{list(root._shape)}. Reduce it first (loss.sum(), loss.mean()), or pass the "
+                                   "gradient.")
             if dtypes.category(root._array.dtype) != dtypes.FLOATING:
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {root.dtype}")
             made.append(wrap(np.ones(root._shape, root._array.dtype)))
@@ -126,9 +143,10 @@ def _gradients(roots: tuple, given: Sequence, batched: bool) -> list:
 def _run(kind: str, roots: tuple, gradients: list, retain: bool, create_graph: bool, inputs: list | None,
          accumulate: bool) -> tuple:
     for i, root in enumerate(roots):
-        if root._node is None:
-            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn. It was computed from "
-                               "constants, under no_grad, or detached: nothing leads from it to a leaf that requires grad.")
+        if root._node is None or root._node is UNRECORDED:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn. It was "
+                               "computed from constants, under no_grad, or detached: nothing leads from it to a leaf "
+                               "that requires grad.")
     if inputs is not None:
         for one in inputs:
             if not isinstance(one, Tensor):
@@ -139,45 +157,59 @@ def _run(kind: str, roots: tuple, gradients: list, retain: bool, create_graph: b
                 one.retain_grad()
     code, instruction = facts.here()
     call = BackwardCall(kind, _next_call(), code, instruction)
-    heap: list[int] = []
-    pending: dict[int, list] = {}
-    leaves: dict[Any, list] = {}
     nodes = [r._node.node if r._node.__class__ is Output else r._node for r in roots if r._node is not LEAF]
     targets = None if inputs is None else Targets(inputs, nodes, accumulate)
     full = FullPass(call, retain, create_graph, targets)
-    if inputs is not None or create_graph or state.anomaly:
-        for root, gradient in zip(roots, gradients, strict=True):
-            _start(full, root, gradient if create_graph else fit(gradient._array, (root._shape, root._array.dtype)))
-        full.run()
-        return tuple(targets.results) if targets is not None else ()
-    full.heap, full.pending, full.leaves = heap, pending, leaves
     for root, gradient in zip(roots, gradients, strict=True):
-        node = root._node
-        array = gradient._array
-        if array.dtype != root._array.dtype:
-            array = fit(array, (root._shape, root._array.dtype))
-        if node.__class__ is list and node[ORDER] not in pending:
-            pending[node[ORDER]] = [node, array, False]
-            heappush(heap, node[ORDER])
-        else:
-            _start(full, root, array)
+        _start(full, root, gradient if full.tensors else fit(gradient._array, (root._shape, root._array.dtype)))
+    if inputs is not None or full.tensors or state.anomaly or not full.heap or any(leaf._hooked for leaf in full.leaves):
+        full.run()
+    else:
+        node, gradient, _ = full.pending.pop(heappop(full.heap))
+        _short(full, node, gradient)
+    return tuple(targets.results) if targets is not None else ()
+
+
+def _short(full: FullPass, node: list, gradient: Any) -> None:
+    """The short pass, with `full` to go on where it cannot."""
     try:
-        if any(leaf._hooked for leaf in leaves):
-            raise Handover
-        short_pass(heap, pending, leaves, call, retain)
+        short_pass(node, gradient, full.heap, full.pending, full.leaves, full.call, full.retain)
     except Handover:
         full.run()
     except BaseException:
         full.settle()
         raise
-    return ()
+
+
+_ones: dict[Any, np.ndarray] = {}
+
+
+def backward_from(root: Tensor, gradient: Tensor | None, retain_graph: bool | None, create_graph: bool, inputs: Any) -> None:
+    """Tensor.backward(). The ordinary call on a real scalar skips all checks that it cannot fail."""
+    node = root._node
+    if (gradient is None and inputs is None and not create_graph and node.__class__ is list and root._shape == ()
+            and root._real is not None and not state.anomaly and state.forward_level < 0):
+        one = _ones.get(root._real)
+        if one is None:
+            one = _ones[root._real] = np.ones((), root._real)
+            one.flags.writeable = False
+        if facts.ENABLED:
+            frame = _getframe(2)
+            if facts.is_library(frame.f_code):
+                frame = facts.leave_library(frame)
+            call = BackwardCall("backward", _next_call(), frame.f_code, frame.f_lasti)
+        else:
+            call = BackwardCall("backward", _next_call(), None, -1)
+        _short(FullPass(call, bool(retain_graph), False, None), node, one)
+    else:
+        backward(root, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def _start(full: FullPass, root: Tensor, gradient: Any) -> None:
+    # Also where inputs= leaves the root out: its hooks run all the same.
     if root._node is LEAF:
-        if full.targets is None or full.targets.wants(root):
-            full.add_to_leaf(root, gradient)
-    elif full.targets is None or full.targets.wants(root._node):
+        full.add_to_leaf(root, gradient)
+    else:
         full.add_to_node(root._node, gradient)
 
 
@@ -185,7 +217,6 @@ def _warn_of_cycle() -> None:
     global _warned_of_cycle
     if not _warned_of_cycle:
         _warned_of_cycle = True
-        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its "
-                      "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
-                      "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
-                      "after use to break the cycle and avoid the leak.", UserWarning, stacklevel=3)
+        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and "
+                      "its gradient: the gradient's graph leads back to the parameter. autograd.grad has no such "
+                      "cycle; otherwise set .grad to None when done with it.", UserWarning, stacklevel=3)

@@ -5,36 +5,42 @@ takes a count of the edges to it beforehand.
 """
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Any, Iterable
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from ..arrays import quiet
 from ..graph.errors import freed_error
 from ..graph.modes import set_grad, state
-from ..graph.node import EXTRA, ORDER, SAVED, SPEC, BackwardCall, Extra, Output, edges_of
+from ..graph.node import EDGES, EXTRA, ORDER, SAVED, SPEC, BackwardCall, Extra, Output, edges_of
 from ..ops.fit import fit, fit_tensor
 from ..ops.unpack import check_output
 from ..tensor import Tensor, wrap
-from .accumulate import accumulate_raw, accumulate_tensor
+from ..tensor.visible import gather, spread
+from .accumulate import accumulate_all, accumulate_tensor
 
 
 def reachable(nodes: Iterable[list]) -> list[list]:
     """The nodes and all they lead to."""
     seen: dict[int, list] = {node[ORDER]: node for node in nodes}
-    stack = list(seen.values())
-    while stack:
-        for edge in edges_of(stack.pop()):
+    found = list(seen.values())
+    for node in found:  # which grows as it is read
+        edges = node[EDGES]
+        for edge in edges if edges.__class__ is tuple else (edges,):
             if edge.__class__ is Output:
                 edge = edge.node
             if edge.__class__ is list and edge[ORDER] not in seen:
                 seen[edge[ORDER]] = edge
-                stack.append(edge)
-    return list(seen.values())
+                found.append(edge)
+    return found
 
 
 _EMPTY = ()
+_by_order = itemgetter(ORDER)
 
 
 class Targets:
@@ -46,6 +52,8 @@ class Targets:
         self.caught: dict[Any, list[tuple[int, int]]] = {}  # node order or leaf -> [(output number, result index)]
         self.running: set[int] = set()  # orders of the nodes to run
         self.leaves: set[Tensor] = set()
+        wanted: set[int] = set()
+        self.wanted = wanted  # orders of the nodes to send gradients to: to run, or to catch at
         for index, tensor in enumerate(inputs):
             node = tensor._node
             if tensor.is_leaf:
@@ -53,13 +61,21 @@ class Targets:
                 self.caught.setdefault(tensor, []).append((0, index))
                 continue
             owner = node.node if node.__class__ is Output else node
+            wanted.add(owner[ORDER])
             if accumulate:
                 self.running.add(owner[ORDER])
             else:
                 self.caught.setdefault(owner[ORDER], []).append((tensor.output_nr, index))
-        for node in sorted(reachable(roots), key=lambda one: -one[ORDER]):  # earliest made first
-            if any(self.wants(edge) for edge in edges_of(node)):
-                self.running.add(node[ORDER])
+        self.nodes = reachable(roots)
+        self.nodes.sort(key=_by_order, reverse=True)  # earliest made first
+        wants = self.wants
+        for node in self.nodes:
+            edges = node[EDGES]
+            for edge in edges if edges.__class__ is tuple else (edges,):
+                if edge[ORDER] in wanted if edge.__class__ is list else wants(edge):
+                    self.running.add(node[ORDER])
+                    wanted.add(node[ORDER])
+                    break
 
     def wants(self, edge: Any) -> bool:
         """Whether a gradient should be sent along this edge."""
@@ -67,9 +83,17 @@ class Targets:
             return False
         if edge.__class__ is Output:
             edge = edge.node
-        if edge.__class__ is list:
-            return edge[ORDER] in self.running or edge[ORDER] in self.caught
-        return edge in self.leaves
+        return edge[ORDER] in self.wanted if edge.__class__ is list else edge in self.leaves
+
+
+class _Running(threading.local):
+    """The passes that are running in this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.passes: list[FullPass] = []
+
+
+running = _Running()
 
 
 class FullPass:
@@ -78,43 +102,67 @@ class FullPass:
     def __init__(self, call: BackwardCall, retain: bool, tensors: bool, targets: Targets | None) -> None:
         self.call = call
         self.retain = retain
-        self.tensors = tensors
+        self.records = tensors
+        # Inside a dual level gradients are tensors too, since they have tangents.
+        self.tensors = tensors or state.forward_level >= 0
         self.targets = targets
         self.heap: list[int] = []
         self.pending: dict[int, list] = {}
         self.leaves: dict[Any, list] = {}
         self.waiting: dict[Any, int] = {}  # leaf -> how many edges to it have yet to deliver
+        self.reached: set[int] = set()  # orders of the nodes that get a gradient
+        self.shown: dict[int, tuple] = {}  # id of an array -> the array, the tensor it was handed out as
 
     def run(self) -> None:
         enabled = state.grad
-        set_grad(self.tensors)
+        set_grad(self.records)
         token = quiet.hush(quiet.SILENT)
+        running.passes.append(self)
         try:
             self.count_edges()
             for leaf in [one for one in self.leaves if not self.waiting.get(one)]:
                 self.finish_leaf(leaf)
-            while self.heap:
-                node, gradients, _ = self.pending.pop(heappop(self.heap))
-                self.run_node(node, gradients)
+            heap, pending, targets = self.heap, self.pending, self.targets
+            while heap:
+                node, gradients, _ = pending.pop(heappop(heap))
+                spec, order, saved, _, edges, _, _, extra = node
+                if extra is not None or saved.__class__ is BackwardCall or state.anomaly or (
+                        targets is not None and (order not in targets.running or order in targets.caught)):
+                    self.run_node(node, gradients)
+                    continue
+                made = (spec.run_tensors if self.tensors else spec.run)(gradients, saved, node)
+                if not self.retain and saved is not _EMPTY:
+                    node[SAVED] = self.call
+                saved = None
+                self.distribute(edges if edges.__class__ is tuple else (edges,), made if made.__class__ is tuple else (made,))
+                made = gradients = None
         finally:
+            running.passes.pop()
             quiet.unhush(token)
             set_grad(enabled)
 
+    def reaches_leaf(self, leaf: Tensor) -> bool:
+        """Whether this pass brings a gradient to a leaf. (For nodes, `reached` says it.)"""
+        return (leaf in self.waiting or leaf in self.leaves) and (self.targets is None or self.targets.wants(leaf))
+
     def count_edges(self) -> None:
-        targets = self.targets
-        for node in reachable(entry[0] for entry in self.pending.values()):
+        targets, waiting = self.targets, self.waiting
+        nodes = reachable(entry[0] for entry in self.pending.values()) if targets is None else targets.nodes
+        for node in nodes:
             if targets is not None and node[ORDER] not in targets.running:
+                if node[ORDER] in targets.caught:
+                    self.reached.add(node[ORDER])
                 continue
-            for edge in edges_of(node):
-                if isinstance(edge, Tensor):
-                    self.waiting[edge] = self.waiting.get(edge, 0) + 1
+            self.reached.add(node[ORDER])
+            edges = node[EDGES]
+            for edge in edges if edges.__class__ is tuple else (edges,):
+                if edge.__class__ is not list and isinstance(edge, Tensor):
+                    waiting[edge] = waiting.get(edge, 0) + 1
 
     def settle(self) -> None:
         """After an error in the short pass: the leaves that were ready get their gradients, the others do not."""
         self.count_edges()
-        for leaf, holder in self.leaves.items():
-            if not self.waiting.get(leaf):
-                accumulate_raw(leaf, holder)
+        accumulate_all({leaf: holder for leaf, holder in self.leaves.items() if not self.waiting.get(leaf)})
 
     # -- one node ----------------------------------------------------------------------------------------------------
     def run_node(self, node: list, gradients: Any) -> None:
@@ -129,7 +177,7 @@ class FullPass:
                 values = self.call_tensor_hooks(extra, values)
             for number, index in targets.caught.get(node[ORDER], ()):
                 if values[number] is not None:
-                    targets.results[index] = self.as_tensor(values[number])
+                    targets.results[index] = self.hand_out(values[number])
             if not runs:
                 return
         if extra is not None:
@@ -137,13 +185,16 @@ class FullPass:
             if extra.pre_hooks:
                 values = self.call_pre_hooks(extra, values)
         saved = node[SAVED]
-        if saved.__class__ is BackwardCall:
+        if saved.__class__ is BackwardCall and not getattr(spec, "runs_freed", False):
             raise freed_error(node)
         made = self.compute(node, values if several else values[0], saved)
         results = made if made.__class__ is tuple else (made,)
         if extra is not None and extra.post_hooks:
-            results = self.call_post_hooks(extra, results, values)
-        if not self.retain and saved is not _EMPTY:
+            if targets is not None:
+                results = tuple(one if targets.wants(edge) else None
+                                for one, edge in zip(results, edges_of(node), strict=True))
+            results = gather(node, self.call_post_hooks(extra, spread(node, results), values))
+        if not self.retain and saved is not _EMPTY and saved.__class__ is not BackwardCall:
             node[SAVED] = self.call
         del saved
         self.distribute(edges_of(node), results)
@@ -161,26 +212,38 @@ class FullPass:
                 for i, one in enumerate(made if made.__class__ is tuple else (made,)):
                     array = one._array if isinstance(one, Tensor) else one
                     if array is not None and array.dtype.kind in "fc" and np.isnan(array).any():
-                        raise RuntimeError(f"Function '{spec.node_name(node)}' returned nan values in its {i}th output.")
+                        raise RuntimeError(f"Function '{spec.node_name(node)}' returned nan values in its {i}th "
+                                           "output.")
             return made
         except Exception:
             _warn_of_origin(node)
             raise
 
     def distribute(self, edges: tuple, results: tuple) -> None:
-        targets = self.targets
-        ready = []
+        targets, pending = self.targets, self.pending
+        ready: list[Tensor] = []
         for edge, gradient in zip(edges, results, strict=True):
-            if edge is None or (targets is not None and not targets.wants(edge)):
+            if edge.__class__ is list:
+                key = edge[ORDER]
+                if gradient is None or (targets is not None and key not in targets.wanted):
+                    continue
+                entry = pending.get(key)
+                if entry is None:
+                    pending[key] = [edge, gradient, False]
+                    heappush(self.heap, key)
+                else:
+                    entry[1] = entry[1] + gradient
+            elif edge is None or (targets is not None and not targets.wants(edge)):
                 continue
-            if isinstance(edge, Tensor):
+            elif edge.__class__ is Output:
+                if gradient is not None:
+                    self.add_to_node(edge, gradient)
+            else:
                 self.waiting[edge] -= 1
                 if gradient is not None:
                     self.add_to_leaf(edge, gradient)
                 if not self.waiting[edge]:
                     ready.append(edge)
-            elif gradient is not None:
-                self.add_to_node(edge, gradient)
         for leaf in ready:
             if leaf in self.leaves:
                 self.finish_leaf(leaf)
@@ -190,7 +253,7 @@ class FullPass:
         if holder is None:
             self.leaves[leaf] = [gradient, False]
         else:
-            holder[0] = self.add(holder[0], gradient)
+            holder[0] = holder[0] + gradient
 
     def add_to_node(self, edge: Any, gradient: Any) -> None:
         number = None
@@ -203,12 +266,9 @@ class FullPass:
             waiting = self.pending[key] = [edge, empty, False]
             heappush(self.heap, key)
         if number is None:
-            waiting[1] = gradient if waiting[1] is None else self.add(waiting[1], gradient)
+            waiting[1] = gradient if waiting[1] is None else waiting[1] + gradient
         else:
-            waiting[1][number] = gradient if waiting[1][number] is None else self.add(waiting[1][number], gradient)
-
-    def add(self, first: Any, second: Any) -> Any:
-        return first + second
+            waiting[1][number] = gradient if waiting[1][number] is None else waiting[1][number] + gradient
 
     # -- leaves ------------------------------------------------------------------------------------------------------
     def finish_leaf(self, leaf: Tensor) -> None:
@@ -219,9 +279,11 @@ class FullPass:
         if gradient is None:
             return
         targets = self.targets
+        if targets is not None and leaf not in targets.leaves:
+            return
         if targets is not None and not targets.accumulate:
             meta = (leaf._shape, leaf._array.dtype)
-            caught = self.as_tensor(fit_tensor(gradient, meta) if self.tensors else fit(gradient, meta))
+            caught = self.hand_out(fit_tensor(gradient, meta) if self.tensors else fit(gradient, meta))
             for _, index in targets.caught[leaf]:
                 targets.results[index] = caught
             return
@@ -233,7 +295,7 @@ class FullPass:
         else:
             holder[0] = gradient
             del gradient
-            accumulate_raw(leaf, holder)
+            accumulate_all({leaf: holder})
         for hook in list((leaf._accumulate_hooks or {}).values()):
             if hook(leaf) is not None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
@@ -242,6 +304,15 @@ class FullPass:
                 hook((), (leaf._grad,))
 
     # -- hooks -------------------------------------------------------------------------------------------------------
+    def hand_out(self, gradient: Any) -> Tensor:
+        """A gradient as grad() returns it: one array is one tensor, whatever it is the gradient of."""
+        if isinstance(gradient, Tensor):
+            return gradient
+        known = self.shown.get(id(gradient))
+        if known is None:  # the gradient is kept beside its tensor, so that its id stays its own
+            known = self.shown[id(gradient)] = (gradient, self.as_tensor(gradient))
+        return known[1]
+
     def as_tensor(self, gradient: Any) -> Tensor:
         return gradient if isinstance(gradient, Tensor) else wrap(np.asarray(gradient))
 
@@ -254,7 +325,7 @@ class FullPass:
             given = self.as_tensor(gradient)
             returned = hook(given)
             if returned is not None:
-                _check_hook_result(given, returned)
+                _check_hook_result(hook, given, returned)
                 gradient = self.from_tensor(returned)
             elif given is not gradient:
                 gradient = self.from_tensor(given)
@@ -280,9 +351,7 @@ class FullPass:
             returned = hook(tuple(None if v is None else self.as_tensor(v) for v in values))
             if returned is not None:
                 replaced = returned if isinstance(returned, tuple) else (returned,)
-                if len(replaced) != len(values):
-                    raise RuntimeError(f"hook has returned an incorrect number of values (got {len(replaced)}, but expected "
-                                       f"{len(values)})")
+                _check_count(hook, replaced, len(values))
                 values = [self.from_tensor(v) for v in replaced]
         return values
 
@@ -292,20 +361,27 @@ class FullPass:
             returned = hook(tuple(None if r is None else self.as_tensor(r) for r in results), outputs)
             if returned is not None:
                 replaced = returned if isinstance(returned, tuple) else (returned,)
-                if len(replaced) != len(results):
-                    raise RuntimeError(f"hook has returned an incorrect number of values (got {len(replaced)}, but expected "
-                                       f"{len(results)})")
+                _check_count(hook, replaced, len(results))
                 results = tuple(self.from_tensor(r) for r in replaced)
         return results
 
 
-def _check_hook_result(given: Tensor, returned: Any) -> None:
+def _check_hook_result(hook: Any, given: Tensor, returned: Any) -> None:
+    name = getattr(hook, "__name__", None) or type(hook).__name__
     if not isinstance(returned, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
     if returned._shape != given._shape:
-        raise RuntimeError(f"hook has changed the size of value: got {list(returned._shape)}, but expected {list(given._shape)}")
+        raise RuntimeError(f"hook '{name}' has changed the size of value: got {list(returned._shape)}, but expected "
+                           f"{list(given._shape)}")
     if returned._array.dtype != given._array.dtype:
-        raise RuntimeError(f"hook has changed the type of value (was {given.dtype} got {returned.dtype})")
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was {given.dtype} got {returned.dtype})")
+
+
+def _check_count(hook: Any, returned: tuple, expected: int) -> None:
+    if len(returned) != expected:
+        name = getattr(hook, "__name__", None) or type(hook).__name__
+        raise RuntimeError(f"hook '{name}' has returned an incorrect number of values (got {len(returned)}, but "
+                           f"expected {expected})")
 
 
 def _warn_of_origin(node: list) -> None:
@@ -315,8 +391,8 @@ def _warn_of_origin(node: list) -> None:
     name = node[SPEC].node_name(node)
     extra = node[EXTRA]
     if extra is None or extra.anomaly is None:
-        text = (f"Error detected in {name}. No forward pass information available. Enable detect anomaly during forward pass "
-                "for more information.")
+        text = (f"Error detected in {name}. No forward pass information available. Enable detect anomaly during "
+                "forward pass for more information.")
     else:
         stack = "".join(traceback.format_list(extra.anomaly))
         text = f"Error detected in {name}. Traceback of forward call that caused the error:\n{stack}"

@@ -14,92 +14,118 @@ import numpy as np
 
 from ..arrays import quiet
 from ..graph.errors import freed_error
-from ..graph.node import ORDER, SAVED, BackwardCall, Output
-from .accumulate import accumulate_raw
+from ..graph.node import ORDER, BackwardCall, Output
+from .accumulate import accumulate_all
 
 # A leaf whose .grad is this large gets its gradient as soon as possible, so that no second one stays around.
 LARGE = 1 << 20
 _EMPTY = ()
-_add = np.add
 
 
 class Handover(Exception):
     """The short pass met something that engine.full must handle."""
 
 
-def short_pass(heap: list[int], pending: dict[int, list], leaves: dict[Any, list], call: BackwardCall, retain: bool) -> None:
-    """Run the nodes in `pending` and all they lead to.
+def short_pass(node: list, g: Any, heap: list[int], pending: dict[int, list], leaves: dict[Any, list], call: BackwardCall,
+               retain: bool) -> None:
+    """Run `node` with the gradient `g`, the nodes in `pending`, and all they lead to; then give the leaves their gradients.
 
     pending  order -> [node, gradient, whether that array is ours to add to]
     leaves   leaf -> [gradient, ours]
     """
     token = quiet.hush(quiet.SILENT)
     try:
-        _loop(heap, pending, leaves, call, retain)
+        _loop(node, g, heap, pending, leaves, call, retain)
     finally:
         quiet.unhush(token)
-    for leaf, holder in leaves.items():
-        accumulate_raw(leaf, holder)
+    accumulate_all(leaves)
 
 
-def _loop(heap: list[int], pending: dict[int, list], leaves: dict[Any, list], call: BackwardCall, retain: bool) -> None:
-    node, g, _ = pending.pop(heappop(heap)) if heap else (None, None, None)
-    while node is not None:
-        spec, order, saved, _, edges, _, _, extra = node
+def _loop(node: list, g: Any, heap: list[int], pending: dict[int, list], leaves: dict[Any, list], call: BackwardCall,
+          retain: bool) -> None:
+    while True:
+        spec, _, saved, _, edges, _, _, extra = node
         if extra is not None:
             _hand_over(heap, pending, node, g)
-        if saved.__class__ is BackwardCall:
-            _hand_over(heap, pending, node, g, freed_error(node))
-        if not retain and saved is not _EMPTY:
-            # Taken before it is used: of several threads on one graph only one gets it. Given back on failure.
-            node[SAVED] = call
+        if saved is not _EMPTY:
+            if saved.__class__ is BackwardCall:
+                if not getattr(spec, "runs_freed", False):
+                    _hand_over(heap, pending, node, g, freed_error(node))
+            elif not retain:
+                # Taken before it is used: of several threads on one graph only one gets it. Given back on failure.
+                node[2] = call
         try:
             r = spec.run(g, saved, node)
         except BaseException as error:
-            node[SAVED] = saved
+            node[2] = saved
             _hand_over(heap, pending, node, g, error)
         saved = None  # frees the values now, not a node later
-        if edges.__class__ is not tuple:
+        if edges.__class__ is list:
             # One gradient. With nothing else waiting it goes straight on, which makes chains cheap.
-            if edges.__class__ is list:
-                if r is not None:
-                    if not heap:
-                        node, g = edges, r
-                        continue
-                    key = edges[1]
-                    waiting = pending.get(key)
-                    if waiting is None:
-                        pending[key] = [edges, r, False]
-                        heappush(heap, key)
-                    elif waiting[2]:
-                        _add(waiting[1], r, waiting[1])
-                    else:
-                        waiting[1] = waiting[1] + r
-                        waiting[2] = waiting[1].__class__ is np.ndarray
-            elif r is not None and _deliver(edges, r, heap, pending, leaves):
-                raise Handover
-        else:
+            if not heap:
+                node, g = edges, r
+                if r is None:
+                    return
+                continue
+            if r is not None:
+                key = edges[1]
+                waiting = pending.get(key)
+                if waiting is None:
+                    pending[key] = [edges, r, False]
+                    heappush(heap, key)
+                elif waiting[2]:
+                    waiting[1] += r
+                else:
+                    waiting[1] = waiting[1] + r
+                    waiting[2] = waiting[1].__class__ is np.ndarray
+        elif edges.__class__ is tuple:
             special = False
+            following = None  # with nothing waiting, the first node met goes straight on, if it stays the only one
             for edge, gradient in zip(edges, r):
                 if edge is None or gradient is None:
                     continue
                 if edge.__class__ is list:
+                    if following is None and not heap:
+                        following, g = edge, gradient
+                        continue
                     key = edge[1]
                     waiting = pending.get(key)
                     if waiting is None:
+                        if edge is following:  # y * y
+                            g = g + gradient
+                            continue
                         pending[key] = [edge, gradient, False]
                         heappush(heap, key)
                     elif waiting[2]:
-                        _add(waiting[1], gradient, waiting[1])
+                        waiting[1] += gradient
                     else:
                         waiting[1] = waiting[1] + gradient
                         waiting[2] = waiting[1].__class__ is np.ndarray
-                elif _deliver(edge, gradient, heap, pending, leaves):
-                    special = True
+                elif edge.__class__ is Output:
+                    add_to_output(edge, gradient, heap, pending)
+                else:
+                    holder = leaves.get(edge)
+                    if holder is None:
+                        leaves[edge] = [gradient, False]
+                        special = special or edge._hooked or (edge._grad is not None and edge._array.nbytes > LARGE)
+                    elif holder[1]:
+                        holder[0] += gradient
+                    else:
+                        holder[0] = holder[0] + gradient
+                        holder[1] = holder[0].__class__ is np.ndarray
+            if following is not None:
+                if not heap and not special:
+                    node = following
+                    r = gradient = None
+                    continue
+                pending[following[1]] = [following, g, False]
+                heappush(heap, following[1])
             gradient = None
             if special:
                 raise Handover
-        r = g = None
+        elif r is not None and _deliver(edges, r, heap, pending, leaves):
+            raise Handover
+        r = None
         if not heap:
             return
         node, g, _ = pending.pop(heappop(heap))
@@ -115,7 +141,7 @@ def _deliver(edge: Any, gradient: Any, heap: list[int], pending: dict[int, list]
         leaves[edge] = [gradient, False]
         return edge._hooked or (edge._grad is not None and edge._array.nbytes > LARGE)
     elif holder[1]:
-        _add(holder[0], gradient, holder[0])
+        holder[0] += gradient
     else:
         holder[0] = holder[0] + gradient
         holder[1] = holder[0].__class__ is np.ndarray
@@ -138,7 +164,10 @@ def _hand_over(heap: list[int], pending: dict[int, list], node: list, g: Any, er
     pending[node[ORDER]] = [node, g, False]
     heappush(heap, node[ORDER])
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # it leads to this frame; if the frame led back to it, only the collector could free the graph
     raise Handover
 
 

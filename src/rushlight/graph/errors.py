@@ -14,7 +14,21 @@ def _at(site: Site | None) -> str:
     return f"{site}" + (f"  `{text}`" if text else "")
 
 
-class FreedGraphError(RuntimeError):
+class _GraphError(RuntimeError):
+    """An error with facts, which travel with it between processes."""
+
+    def __reduce__(self) -> tuple:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type, args: tuple, facts: dict) -> BaseException:
+    made = kind.__new__(kind, *args)
+    made.args = args
+    made.__dict__.update(facts)
+    return made
+
+
+class FreedGraphError(_GraphError):
     """A backward pass needed a value that an earlier pass had freed.
 
     node_name  the backward node that needed it, e.g. "MulBackward0"
@@ -59,7 +73,7 @@ def _freed_remedy(made: Site | None, freed: Site | None, needed: Site | None) ->
             "must share this one, give the first retain_graph=True.")
 
 
-class ModifiedInplaceError(RuntimeError):
+class ModifiedInplaceError(_GraphError):
     """A value saved for backward was written over before backward used it.
 
     node_name, made_at          the node that saved the value, and the line that made it

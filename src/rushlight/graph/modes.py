@@ -1,7 +1,7 @@
 """Grad mode, inference mode and the other per-thread switches, cheap to consult while all are at rest.
 
-`switches["active"]` counts the switches that are away from their default in any thread. While it is 0, which is the
-ordinary case, an operation reads that one number; only otherwise does it look into the thread's own state.
+Two numbers tell how many switches are away from rest in any thread: `grad_off` for grad mode, `modes` for all others.
+They are copied into the globals of generated operations, which look into the thread's own state only when one is not 0.
 """
 from __future__ import annotations
 
@@ -25,33 +25,31 @@ class State(threading.local):
 
 
 state = State()
-# Generated operations have this very dictionary's value copied into their globals by `on_change` listeners.
-_active = 0
+_counts = {"modes": 0, "grad_off": 0}
 _lock = threading.Lock()
-_listeners: list = []
+_listeners: list[dict] = []
 
 
 def listen(namespace: dict) -> None:
-    """Keep `namespace["modes"]` at the number of switches that are away from rest."""
-    namespace["modes"] = _active
+    """Keep `modes` and `grad_off` in the namespace true."""
+    namespace.update(_counts)
     _listeners.append(namespace)
 
 
-def shift(change: int) -> None:
+def shift(change: int, which: str = "modes") -> None:
     """Count one more (+1) or one fewer (-1) switch away from rest."""
-    global _active
     if change:
         with _lock:
-            _active += change
+            _counts[which] += change
             for namespace in _listeners:
-                namespace["modes"] = _active
+                namespace[which] = _counts[which]
 
 
 def set_grad(enabled: bool) -> None:
     """Set this thread's grad mode."""
     if state.grad is not enabled:
         state.grad = enabled
-        shift(-1 if enabled else 1)
+        shift(-1 if enabled else 1, "grad_off")
 
 
 def is_grad_enabled() -> bool:

@@ -48,10 +48,31 @@ class _Leaf:
 LEAF = _Leaf()
 
 
+class _Unrecorded:
+    """The spec of UNRECORDED: a gradient that comes here goes nowhere."""
+
+    saved_names = kept_names = ()
+    saves_output = False
+    mask = 0
+
+    def run(self, g: Any, saved: Any, node: list) -> tuple:
+        return ()
+
+    run_tensors = run
+
+    def node_name(self, node: list) -> str:
+        return "Unrecorded"
+
+
+# The node of a view that was made under no_grad from a tensor that requires grad. PyTorch lets it say that it requires
+# grad and is a leaf, and drops the gradients that reach it.
+UNRECORDED: list = [_Unrecorded(), 0, (), (), (), None, -1, None]
+
+
 class Extra:
     """What only few nodes carry."""
 
-    __slots__ = ("anomaly", "metadata", "outdated", "post_hooks", "pre_hooks", "retained", "tensor_hooks", "visible")
+    __slots__ = ("anomaly", "metadata", "outdated", "post_hooks", "pre_hooks", "retained", "tangents", "tensor_hooks")
 
     def __init__(self) -> None:
         self.tensor_hooks: dict[int, dict] | None = None  # output number -> {handle id: hook}
@@ -62,7 +83,8 @@ class Extra:
         self.anomaly: Any = None
         # A saved output that was written over: (family, version when saved, array).
         self.outdated: tuple | None = None
-        self.visible: Any = None  # weak reference to the object that users see
+        # Forward mode: output number -> (level, tangent), for an output that the node saved without its tensor.
+        self.tangents: dict[int, tuple] | None = None
 
 
 def extra_of(node: list) -> Extra:
@@ -98,7 +120,10 @@ class BackwardCall:
     @property
     def site(self) -> Any:
         from .facts import Site
-        return Site.of(self.code, self.instruction)
+        return self.code if self.code.__class__ is Site else Site.of(self.code, self.instruction)
+
+    def __reduce__(self) -> tuple:
+        return BackwardCall, (self.kind, self.number, self.site, -1)  # a code object cannot be pickled, a site can
 
     def __repr__(self) -> str:
         return f"<{self.kind} call {self.number} at {self.site}>"

@@ -12,10 +12,14 @@ if TYPE_CHECKING:
 _REMEMBERED = 512
 
 
+def refresh_views(family: Family) -> None:
+    """What a write means for the history of the views; ops.inplace puts its function here."""
+
+
 class Family:
     """Tensors over one memory. Made on first need: a view, a detach, an in-place write."""
 
-    __slots__ = ("array", "history", "producer", "version", "views", "written")
+    __slots__ = ("array", "history", "producer", "sweep", "version", "views", "written")
 
     def __init__(self, array: Any, producer: Any = None) -> None:
         self.array = array  # the base's, to describe it by
@@ -23,6 +27,7 @@ class Family:
         self.written = 0  # the order of the latest write; 0 is before every node
         self.history: list[int] = []  # the orders of the latest writes
         self.views: list | None = None  # weak references to the views, for a write to the base to reach them
+        self.sweep = 64  # how many of them there may be before the dead ones are dropped
         self.producer = producer  # the node whose output this memory is, for it may have saved it
 
     def version_at(self, order: int) -> int:
@@ -35,8 +40,13 @@ class Family:
         if producer is not None:
             self.producer = None
             node = producer if producer.__class__ is list else producer.node
-            if node[SPEC].saves_output:
+            saved = node[SPEC].saves_output
+            if saved and node is not producer:  # of several outputs it matters which one the node saved
+                saved = {f"result{producer.number}", "results"} & set(node[SPEC].saved_names)
+            if saved:
                 extra_of(node).outdated = (self, self.version, self.array)
+        if self.views:
+            refresh_views(self)
         self.version += 1
         self.written = next_order()
         self.history.append(self.written)

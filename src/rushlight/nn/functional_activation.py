@@ -8,15 +8,16 @@ from typing import Any
 
 import rushlight
 
+from ..ops.table import TENSORS
 from ..tensor import Tensor
 
 
 def _activate(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
     """Call the op, or its in-place form; where it has none, the result is copied over the input."""
-    function = getattr(rushlight, name)
+    function = getattr(TENSORS, name)
     if not inplace:
         return function(input, *args)
-    in_place = getattr(rushlight, name + "_", None)
+    in_place = getattr(TENSORS, name + "_", None)
     if in_place is not None:
         return in_place(input, *args)
     # From a clone: the op may save its argument, which is about to be overwritten.
@@ -24,7 +25,7 @@ def _activate(name: str, input: Tensor, inplace: bool, *args: Any) -> Tensor:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    return rushlight.relu_(input) if inplace else rushlight.relu(input)
+    return TENSORS.relu_(input) if inplace else TENSORS.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -110,11 +111,11 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    return rushlight.gelu(input, approximate=approximate)
+    return TENSORS.gelu(input, approximate=approximate)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    return rushlight.softplus(input, beta, threshold)
+    return TENSORS.softplus(input, beta, threshold)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -129,12 +130,7 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Leaky relu with a slope drawn for each negative element; in evaluation the middle of the range."""
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
-    with rushlight.no_grad():
-        slope = rushlight.empty_like(input).uniform_(lower, upper)
-        slope = rushlight.where(input <= 0, slope, rushlight.ones_like(input))
-    return input.mul_(slope) if inplace else input * slope
+    return _activate("rrelu", input, inplace, lower, upper, training)
 
 
 def _softmax_dim(name: str, dimensions: int) -> int:
@@ -149,13 +145,13 @@ def _softmax_dim(name: str, dimensions: int) -> int:
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     if dim is None:
         dim = _softmax_dim("softmax", input.dim())
-    return rushlight.softmax(input, dim) if dtype is None else rushlight.softmax(input, dim, dtype=dtype)
+    return TENSORS.softmax(input, dim) if dtype is None else TENSORS.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     if dim is None:
         dim = _softmax_dim("log_softmax", input.dim())
-    return rushlight.log_softmax(input, dim) if dtype is None else rushlight.log_softmax(input, dim, dtype=dtype)
+    return TENSORS.log_softmax(input, dim) if dtype is None else TENSORS.log_softmax(input, dim, dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -167,7 +163,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A softmax of the logits plus Gumbel noise; ``hard`` makes it one-hot with the soft one's gradient."""
     noise = -rushlight.empty_like(logits).exponential_().log()
-    soft = rushlight.softmax((logits + noise) / tau, dim)
+    soft = TENSORS.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     place = soft.max(dim, keepdim=True)[1]
@@ -176,28 +172,23 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    if input.dim() == 0:
-        raise RuntimeError("glu does not support scalars because halving size must be even")
-    if input.size(dim) % 2:
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {dim % input.dim()} is size {input.size(dim)}"
-        )
-    value, gate = input.chunk(2, dim)
-    return value * gate.sigmoid()
+    return TENSORS.glu(input, dim)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """The weight is one slope, or one per channel (dimension 1)."""
-    if weight.numel() != 1:
-        channels = input.size(1) if input.dim() >= 2 else 1
-        if weight.numel() != channels:
-            raise RuntimeError(
-                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} "
-                f"and channel size = {channels}."
-            )
-        if input.dim() > 2:
-            weight = weight.reshape(-1, *([1] * (input.dim() - 2)))
-    return rushlight.where(input > 0, input, input * weight)
+    return TENSORS.prelu(input, weight)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    return TENSORS.hardshrink(input, lambd)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    return TENSORS.softshrink(input, lambd)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    return TENSORS.logsigmoid(input)
 
 
 # ----------------------------------------------------------------------------------------------------- dropout
@@ -257,8 +248,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.dim() not in (3, 4):
         warnings.warn(
-            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an error "
-            "in a future release.",
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an "
+            "error in a future release.",
             stacklevel=2,
         )
     return _drop(input, p, training, inplace, True, False)
@@ -268,8 +259,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     if input.dim() not in (4, 5):
         warnings.warn(
-            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an error "
-            "in a future release.",
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an "
+            "error in a future release.",
             stacklevel=2,
         )
     return _drop_unbatched(input, p, training, inplace, single=4)

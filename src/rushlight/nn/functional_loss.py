@@ -9,6 +9,8 @@ from typing import Any
 
 import rushlight
 
+from ..ops.losses import check_reduction
+from ..ops.table import TENSORS
 from ..tensor import Tensor
 from .functional_norm import pairwise_distance
 
@@ -31,9 +33,8 @@ def _reduce(loss: Tensor, reduction: str) -> Tensor:
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    if reduction == "none":
-        return loss
-    raise ValueError(f"{reduction} is not a valid value for reduction")
+    check_reduction(reduction)
+    return loss
 
 
 def _check_sizes(input: Tensor, target: Tensor) -> None:
@@ -49,11 +50,15 @@ def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    _check_sizes(input, target)
-    reduction = reduction_from_legacy(size_average, reduce, reduction)
+    if size_average is not None or reduce is not None:
+        reduction = reduction_from_legacy(size_average, reduce, reduction)
+    if input._shape != target._shape:
+        _check_sizes(input, target)
+        input, target = rushlight.broadcast_tensors(input, target)
     if weight is not None:
         return _weighted((input - target) ** 2, weight, reduction)
-    return rushlight.mse_loss(input, target, reduction)
+    check_reduction(reduction)
+    return TENSORS.mse_loss(input, target, reduction)
 
 
 def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
@@ -229,8 +234,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """``max(0, d(a, p) - d(a, n) + margin)``; with ``swap`` the negative may be nearer to the positive."""
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
@@ -297,7 +301,7 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     reduction = reduction_from_legacy(size_average, reduce, reduction)
-    log_sigmoid = rushlight.nn.functional.logsigmoid
+    log_sigmoid = TENSORS.logsigmoid
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight

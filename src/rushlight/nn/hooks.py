@@ -6,49 +6,20 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
-from weakref import ref
 
 from ..tensor import Tensor
+from ..tensor.hooks import RemovableHandle
 
-
-class RemovableHandle:
-    """Takes a hook out of the tables it was put into."""
-
-    _next_id = 0
-
-    def __init__(self, hooks: dict[int, Any], *, extra_dict: Any = None) -> None:
-        # Weak references: a handle that is kept must not keep the hooked object alive.
-        self.hooks_dict_ref = ref(hooks)
-        self.id = RemovableHandle._next_id
-        RemovableHandle._next_id += 1
-        extras = () if extra_dict is None else extra_dict if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
-        self.extra_dict_ref = tuple(ref(extra) for extra in extras)
-
-    def remove(self) -> None:
-        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
-            table = reference()
-            if table is not None:
-                table.pop(self.id, None)
-
-    def __getstate__(self) -> tuple[Any, int]:
-        return self.hooks_dict_ref(), self.id
-
-    def __setstate__(self, state: tuple[Any, int]) -> None:
-        table = OrderedDict() if state[0] is None else state[0]
-        self.hooks_dict_ref = ref(table)
-        self.id = state[1]
-        self.extra_dict_ref = ()
-        RemovableHandle._next_id = max(RemovableHandle._next_id, self.id + 1)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.remove()
+# Hooks of every module (register_module_forward_hook and friends).
+GLOBAL_FORWARD_PRE_HOOKS: OrderedDict[int, Any] = OrderedDict()
+GLOBAL_FORWARD_HOOKS: OrderedDict[int, Any] = OrderedDict()
+GLOBAL_FORWARD_HOOKS_WITH_KWARGS: OrderedDict[int, Any] = OrderedDict()
+GLOBAL_BACKWARD_PRE_HOOKS: OrderedDict[int, Any] = OrderedDict()
+GLOBAL_BACKWARD_HOOKS: OrderedDict[int, Any] = OrderedDict()
 
 
 def add_hook(
-    hooks: OrderedDict[int, Any], hook: Callable[..., Any], prepend: bool = False, marks: tuple[Any, ...] = ()
+    hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False, marks: tuple[Any, ...] = ()
 ) -> RemovableHandle:
     """Put ``hook`` into ``hooks`` and its id into every table of ``marks``."""
     handle = RemovableHandle(hooks, extra_dict=list(marks))

@@ -52,7 +52,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal values cut to [a, b], drawn by inverting the distribution function."""
+    """Normal values cut to [a, b], drawn until they fall inside."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -64,13 +64,31 @@ def trunc_normal_(
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
     with _without_grad():
-        low, high = distribution((a - mean) / std), distribution((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        tensor.clamp_(min=a, max=b)
-        return tensor
+        inside = distribution((b - mean) / std) - distribution((a - mean) / std)
+        draw = _draw_inside if inside > 0.3 else _draw_under_density
+        draw(tensor, mean, std, a, b, generator)
+    return tensor
+
+
+def _draw_inside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
+    """Normal values; those outside [a, b] are drawn again (all are drawn, to keep torch's stream)."""
+    low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+    tensor.normal_(mean, std, generator=generator)
+    while bool((outside := (tensor < low) | (tensor > high)).any()):
+        again = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator)
+        tensor.copy_(again.where(outside, tensor))
+
+
+def _draw_under_density(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
+    """Uniform values, each kept with a probability in proportion to the density: good where [a, b] is a thin slice."""
+    highest = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    pending = None
+    while pending is None or bool(pending.any()):
+        values = tensor.new_empty(tensor.shape).uniform_(a, b, generator=generator)
+        tensor.copy_(values if pending is None else values.where(pending, tensor))
+        density = values.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(highest)
+        refused = tensor.new_empty(tensor.shape).uniform_(generator=generator).log_() > density
+        pending = refused if pending is None else refused & pending
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -9,16 +9,19 @@ from functools import partial
 from typing import Any
 
 from ..tensor import Tensor
-from .hooks import BackwardHook, RemovableHandle, add_hook
+from ..tensor.hooks import RemovableHandle
+from .hooks import (
+    GLOBAL_BACKWARD_HOOKS,
+    GLOBAL_BACKWARD_PRE_HOOKS,
+    GLOBAL_FORWARD_HOOKS,
+    GLOBAL_FORWARD_HOOKS_WITH_KWARGS,
+    GLOBAL_FORWARD_PRE_HOOKS,
+    BackwardHook,
+    add_hook,
+)
+from .members import TABLES, Members
 from .module_state import ModuleState
 from .parameter import Buffer, Parameter
-
-# Hooks of every module (register_module_forward_hook and friends).
-_global_forward_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-_global_forward_hooks: OrderedDict[int, Any] = OrderedDict()
-_global_forward_hooks_with_kwargs: OrderedDict[int, Any] = OrderedDict()
-_global_backward_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-_global_backward_hooks: OrderedDict[int, Any] = OrderedDict()
 
 _HOOK_TABLES = (
     "_backward_pre_hooks",
@@ -51,7 +54,8 @@ def _indent(text: str) -> str:
 class Module(ModuleState):
     """Base class of all networks and layers."""
 
-    # True on an instance that ever had a call hook, and on the class once a global hook exists: the call asks only this.
+    # True on an instance that ever had a call hook, and on the class once a global hook exists. The call asks only
+    # this.
     _hooked = False
     dump_patches = False
     training: bool
@@ -68,11 +72,10 @@ class Module(ModuleState):
         # Straight into __dict__: __setattr__ must look at every value it is given.
         state = self.__dict__
         state["training"] = True
-        state["_parameters"] = {}
-        state["_buffers"] = {}
         state["_non_persistent_buffers_set"] = set()
         state["_is_full_backward_hook"] = None
-        state["_modules"] = {}
+        for table in TABLES:
+            state[table] = Members(self)
         for table in _HOOK_TABLES:
             state[table] = OrderedDict()
 
@@ -91,7 +94,7 @@ class Module(ModuleState):
             return self._run_hooked(args, kwargs, called)
         except Exception:
             # Hooks that must run whatever happens, with no result to show; their own errors only warn.
-            for key, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
+            for key, hook in (*GLOBAL_FORWARD_HOOKS.items(), *self._forward_hooks.items()):
                 if key in called or key not in self._forward_hooks_always_called:
                     continue
                 try:
@@ -105,33 +108,34 @@ class Module(ModuleState):
             raise
 
     def _call_forward_hook(self, key: int, hook: Any, args: Any, kwargs: Any, result: Any) -> Any:
-        if key in self._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
+        if key in self._forward_hooks_with_kwargs or key in GLOBAL_FORWARD_HOOKS_WITH_KWARGS:
             return hook(self, args, kwargs, result)
         return hook(self, args, result)
 
     def _run_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
-        for key, pre_hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
+        for key, pre_hook in (*GLOBAL_FORWARD_PRE_HOOKS.items(), *self._forward_pre_hooks.items()):
             if key in self._forward_pre_hooks_with_kwargs:
                 changed = pre_hook(self, args, kwargs)
                 if changed is not None:
                     if not (isinstance(changed, tuple) and len(changed) == 2):
                         raise RuntimeError(
-                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                            f"but got {changed}."
                         )
                     args, kwargs = changed
             else:
                 changed = pre_hook(self, args)
                 if changed is not None:
                     args = changed if isinstance(changed, tuple) else (changed,)
-        full_hooks: list[Any] = list(_global_backward_hooks.values())
+        full_hooks: list[Any] = list(GLOBAL_BACKWARD_HOOKS.values())
         plain_hooks: list[Any] = []
         (full_hooks if self._is_full_backward_hook else plain_hooks).extend(self._backward_hooks.values())
-        pre_hooks = [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        pre_hooks = [*GLOBAL_BACKWARD_PRE_HOOKS.values(), *self._backward_pre_hooks.values()]
         watch = BackwardHook(self, full_hooks, pre_hooks) if full_hooks or pre_hooks else None
         if watch is not None:
             args = watch.setup_inputs(args)
         result = self.forward(*args, **kwargs)
-        for key, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
+        for key, hook in (*GLOBAL_FORWARD_HOOKS.items(), *self._forward_hooks.items()):
             called.add(key)
             changed = self._call_forward_hook(key, hook, args, kwargs, result)
             if changed is not None:
@@ -167,7 +171,7 @@ class Module(ModuleState):
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Call ``hook(module, args[, kwargs], output)`` after forward; what it returns replaces the output."""
-        marks = (self._forward_hooks_with_kwargs,) if with_kwargs else ()
+        marks: tuple[Any, ...] = (self._forward_hooks_with_kwargs,) if with_kwargs else ()
         if always_call:
             marks += (self._forward_hooks_always_called,)
         return self._add_call_hook("_forward_hooks", hook, prepend, marks)
@@ -195,8 +199,13 @@ class Module(ModuleState):
         self._is_full_backward_hook = full
 
     # -------------------------------------------------------------------------------------------- attributes
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for table in TABLES:
+            self.__dict__[table] = Members(self, state.get(table, ()))
+
     def __getattr__(self, name: str) -> Any:
-        # Reached only when ordinary lookup failed.
+        # Reached only when ordinary lookup failed: a name nobody has, or a table that is not a Members.
         state = self.__dict__
         for table in ("_parameters", "_modules", "_buffers"):
             members = state.get(table)
@@ -234,7 +243,7 @@ class Module(ModuleState):
                 )
             modules[name] = None
             return
-        buffers = state.get("_buffers")
+        buffers: Any = state.get("_buffers")
         marked = isinstance(value, Buffer)
         if marked or (buffers is not None and name in buffers):
             if value is not None and not isinstance(value, Tensor):
@@ -244,10 +253,14 @@ class Module(ModuleState):
                 )
             if marked:
                 self._forget(name, "_parameters", "_modules", "_buffers")
-                self.register_buffer(name, value, value.persistent)
+                self.register_buffer(name, value, value.persistent)  # type: ignore[union-attr]
             else:
                 buffers[name] = value
             return
+        if name in TABLES:
+            if name in state:
+                state[name].clear()
+            value = Members(self, value)
         object.__setattr__(self, name, value)
 
     def _forget(self, name: str, *tables: str) -> None:
@@ -310,8 +323,9 @@ class Module(ModuleState):
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
-                    f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
+                    "forward() method."
                 )
         self._parameters[name] = param
 
@@ -555,31 +569,3 @@ def _first_tensor(result: Any) -> Tensor:
     while not isinstance(result, Tensor):
         result = next(iter(result.values())) if isinstance(result, dict) else result[0]
     return result
-
-
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """A forward pre-hook on every module."""
-    Module._hooked = True
-    return add_hook(_global_forward_pre_hooks, hook)
-
-
-def register_module_forward_hook(
-    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
-) -> RemovableHandle:
-    """A forward hook on every module."""
-    if always_call:
-        raise NotImplementedError("register_module_forward_hook: always_call=True; register it on the modules instead.")
-    Module._hooked = True
-    return add_hook(_global_forward_hooks, hook, marks=(_global_forward_hooks_with_kwargs,) if with_kwargs else ())
-
-
-def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """A backward pre-hook on every module."""
-    Module._hooked = True
-    return add_hook(_global_backward_pre_hooks, hook)
-
-
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """A full backward hook on every module."""
-    Module._hooked = True
-    return add_hook(_global_backward_hooks, hook)

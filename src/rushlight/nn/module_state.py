@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..tensor import Tensor
-from .hooks import RemovableHandle, add_hook
+from ..tensor.hooks import RemovableHandle
+from .hooks import add_hook
 from .parameter import Parameter
 
 _EXTRA_STATE = "_extra_state"

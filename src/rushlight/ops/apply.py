@@ -8,24 +8,39 @@ import numpy as np
 
 from ..arrays import dtypes, quiet
 from ..graph.modes import state
-from ..graph.node import LEAF, Output, extra_of
+from ..graph.node import LEAF, UNRECORDED, SPEC, Output, extra_of
 from ..graph.versions import bump, family_of
 from ..tensor import Tensor, wrap
 from ..tensor.core import View
 from .compile import Variant, variant_of
-from .table import Op
+from .dimensions import has_overlap
+from .table import TENSORS, Op
 from .unpack import Packed, type_name
 
+_namespace = TENSORS.__dict__
 _NUMBERS = (bool, int, float, complex, np.generic)
+_OPERANDS = (Tensor, *_NUMBERS, np.ndarray)
+
+
+def call_operator(op: Op, values: tuple) -> Any:
+    """Run an operation for Python's operator, which leaves an operand that is no number to its own type: `[0] * tensor`."""
+    for value in values[:2]:
+        if not isinstance(value, _OPERANDS):
+            return NotImplemented
+    return call(op, values)
 
 
 def call(op: Op, values: tuple) -> Any:
     """Run an operation; `values` are its arguments in the order of its parameters."""
+    if op.elementwise:
+        plain = _call_plain(op, values)
+        if plain is not None:
+            return plain
     bound = Binding(op, values)
     outputs, extras = bound.compute()
     single = op.outputs == 1
     results = [wrap(array) for array in outputs]
-    if state.inference:
+    if state.inference and not (op.view and not values[0]._inference):  # a view is what its base is
         for result in results:
             result._inference, result._real = True, None
     needed = bound.needed()
@@ -34,7 +49,7 @@ def call(op: Op, values: tuple) -> Any:
         for i, result in enumerate(results):
             link_view(result, base, op, values[1:], i)
     if needed and any(dtypes.category(array.dtype) >= dtypes.FLOATING for array in outputs):
-        node = bound.make_node(needed, outputs, extras)
+        node = bound.make_node(needed, outputs, extras, results)
         for i, result in enumerate(results):
             if single:
                 result._node = node
@@ -42,8 +57,51 @@ def call(op: Op, values: tuple) -> Any:
                 result._node = Output(node, i)
     if state.forward_level >= 0:
         from .forward import push_tangents
-        push_tangents(bound, results)
+        push_tangents(bound, results, extras)
     return results[0] if single else tuple(results)
+
+
+def _call_plain(op: Op, values: tuple) -> Tensor | None:
+    """The call where there is nothing to it: tensors of one dtype, fitting numbers, no history. Else None."""
+    if op.outputs != 1 or op.extra or op.promote == "none":
+        return None
+    if _namespace["modes"] and (state.inference or state.forward_level >= 0):  # no other mode matters without a history
+        return None
+    dtype: np.dtype | None = None
+    arguments: list[Any] = []
+    for name, value in zip(op.parameters, values, strict=True):
+        if name not in op.tensors:
+            arguments.append(value)
+        elif isinstance(value, Tensor):
+            if (value._node is not None and state.grad) or value._inference:
+                return None
+            array = value._array
+            if dtype is None:
+                dtype = array.dtype
+            elif array.dtype is not dtype:
+                return None
+            arguments.append(array)
+        elif dtype is not None and (value.__class__ is int or value.__class__ is float) and op.numbers:
+            kind = dtype.kind
+            if kind not in "fc" and (value.__class__ is float or kind == "b"):
+                return None
+            arguments.append(_number_array(value, dtype))
+        else:
+            return None
+    if dtype is None or (op.promote == "float" and dtype.kind not in "fc"):
+        return None
+    token = quiet.hush(quiet.SILENT)
+    try:
+        if op.keyword_only:
+            fixed = len(arguments) - op.keyword_only
+            made = op.kernel(*arguments[:fixed], **dict(zip(op.parameters[fixed:], arguments[fixed:], strict=True)))
+        else:
+            made = op.kernel(*arguments)
+    except ValueError as error:
+        raise explain(op, error, tuple(v for v in values if isinstance(v, Tensor))) from None
+    finally:
+        quiet.unhush(token)
+    return wrap(made if made.__class__ is np.ndarray else np.asarray(made))
 
 
 class Binding:
@@ -89,13 +147,15 @@ class Binding:
 
     def _promote(self) -> None:
         op = self.op
-        dimensioned, zero_dim, numbers = [], [], []
+        dimensioned: list[np.dtype] = []
+        zero_dim: list[np.dtype] = []
+        numbers: list[Any] = []
         for name in op.tensors:
             value = self.named[name]
             if isinstance(value, Tensor):
                 (dimensioned if value._shape else zero_dim).append(value._array.dtype)
                 self.arrays[name] = value._array
-            elif isinstance(value, _NUMBERS) and op.numbers:
+            elif isinstance(value, _NUMBERS) and (op.numbers is True or name == op.numbers):
                 if isinstance(value, np.generic):
                     value = self.named[name] = value.item()
                 numbers.append(value)
@@ -109,7 +169,13 @@ class Binding:
                             f"{type(self.named[op.tensors[0]]).__name__}")
         if op.promote == "none":
             return
-        common = dtypes.result_type(dimensioned, zero_dim, numbers)
+        kinds = dimensioned + zero_dim
+        common = kinds[0]
+        if op.promote.__class__ is not str:
+            common = op.promote(dimensioned, zero_dim, numbers)
+        elif (len(kinds) > 1 and any(kind != common for kind in kinds[1:])) or not all(
+                dtypes.number_category(n) <= dtypes.category(common) for n in numbers):
+            common = dtypes.result_type(dimensioned, zero_dim, numbers)
         if op.promote == "float" and dtypes.category(common) < dtypes.FLOATING:
             common = dtypes.default_numpy()
         for name in op.tensors:
@@ -149,14 +215,18 @@ class Binding:
         found = []
         for name in self.op.differentiable:
             value = self.named[name]
-            if isinstance(value, Tensor):
-                if value._node is not None:
-                    found.append(name)
-            elif name in self.op.lists and any(member._node is not None for member in value):
+            members = (value,) if isinstance(value, Tensor) else value if name in self.op.lists else ()
+            nodes = [member._node for member in members if member._node is not None]
+            for node in nodes:
+                if node.__class__ is list and getattr(node[SPEC], "refuses", None) is not None:
+                    raise node[SPEC].refuses(node)
+            if nodes:
                 found.append(name)
         return found
 
-    def make_node(self, needed: list[str], outputs: list[np.ndarray], extras: tuple) -> list:
+    def make_node(self, needed: list[str], outputs: list[np.ndarray], extras: tuple,
+                  results: list[Tensor] | None = None) -> list:
+        """The node; `results` are the outputs as tensors, where there may be several."""
         op = self.op
         mask = sum(1 << i for i, name in enumerate(op.differentiable) if name in needed)
         pair = state.saved_hooks[-1] if state.saved_hooks else None
@@ -169,15 +239,15 @@ class Binding:
         elif op.outputs is None:
             values["results"] = list(outputs)
         else:
-            values.update((f"result{i}", output) for i, output in enumerate(outputs))
+            # An output without history, such as indices, is saved as the tensor it is: so a write to it is noticed.
+            values.update((f"result{i}", output if results is None or dtypes.category(output.dtype) >= dtypes.FLOATING
+                           else results[i]) for i, output in enumerate(outputs))
         values.update(zip(op.extra, extras, strict=True))
         for name in variant.saved_names:
             value = values[name]
             if isinstance(value, Tensor) and value._inference:
-                raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-                                   "inference mode in computation tracked by autograd. To work around this, you can make a "
-                                   "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-                                   "`torch.inference_mode()`.")
+                raise RuntimeError("Inference tensors cannot be saved for backward. This one was made under inference_mode: "
+                                   "clone() it outside, or make it under no_grad.")
         if pair is not None:
             shapes = {f"{n}_shape": _shape_of(values[n]) for n in (*op.tensors, *op.lists)}
             values = {**shapes, **values, **{n: _pack(pair, n, values[n]) for n in variant.saved_names if n not in self.numbers}}
@@ -214,13 +284,17 @@ def _shape_of(value: Any) -> Any:
 
 def _pack(pair: tuple, name: str, value: Any) -> Any:
     """Hand a value to the pack hook that is in force."""
-    pack, unpack = pair
     if value is None:
         return None
     if isinstance(value, list):
-        return [_pack(pair, name, member) for member in value]
+        return [_pack(pair, f"result{i}" if name == "results" else name, member) for i, member in enumerate(value)]
     output = int(name[6:] or 0) if name.startswith("result") and isinstance(value, np.ndarray) else None
-    tensor = wrap(value) if isinstance(value, np.ndarray) else value
+    return pack_value(pair, wrap(value) if isinstance(value, np.ndarray) else value, output)
+
+
+def pack_value(pair: tuple, tensor: Tensor, output: int | None) -> Packed:
+    """Hand one tensor to the pack hook; `output` is its number if the node to come is what computed it."""
+    pack, unpack = pair
     before = tensor._version if not tensor._inference else 0
     from ..graph.modes import set_grad
     enabled = state.grad
@@ -230,10 +304,9 @@ def _pack(pair: tuple, name: str, value: Any) -> Any:
     finally:
         set_grad(enabled)
     if not tensor._inference and tensor._version != before:
-        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                           "hook can not be modified by in-place operations as this can lead to unexpected side-effects. "
-                           "Please open an issue if you need to perform in-place operations on the input to a pack hook.")
-    return Packed(packed, unpack, output)
+        raise RuntimeError("A saved tensor pack hook is modifying its input in place. That input is the tensor the program "
+                           "goes on with: return a changed copy instead.")
+    return Packed(packed, unpack, output, edge_of(tensor))
 
 
 def _number_array(value: Any, common: np.dtype) -> np.ndarray:
@@ -252,6 +325,8 @@ def edge_of(tensor: Tensor) -> Any:
 
 def explain(op: Op, error: ValueError, tensors: tuple) -> Exception:
     """A kernel's complaint about shapes, in words that name the operation and the shapes."""
+    if str(error).startswith("torch."):  # PyTorch's own words: the kernel has said it all
+        return error
     shapes = [t._shape for t in tensors if isinstance(t, Tensor)]
     if op.elementwise:
         for i, first in enumerate(shapes):
@@ -263,6 +338,11 @@ def explain(op: Op, error: ValueError, tensors: tuple) -> Exception:
                             f"The size of tensor a ({first[-k]}) must match the size of tensor b ({second[-k]}) at "
                             f"non-singleton dimension {dimension}: {op.name} got shapes {list(first)} and {list(second)}, which "
                             "do not broadcast.")
+    if op.inline and len(tensors) == len(op.parameters):
+        try:
+            op.kernel(*(t._array for t in tensors))  # the short text has none of the kernel's checks, which say it better
+        except Exception as better:
+            return better
     shown = " and ".join(str(list(shape)) for shape in shapes)
     return RuntimeError(f"{op.name}: {error} (tensor shapes: {shown})")
 
@@ -276,9 +356,12 @@ def link_view(result: Tensor, source: Tensor, op: Op, arguments: tuple, number: 
     family = source._family or family_of(source)
     refusal = None if parent is None else parent.refusal
     if op.view == "multi":
-        refusal = "multi"
-    if refusal is None and not state.grad:
-        refusal = "inference" if state.inference else "no_grad"
+        refusal = "multi" if source._node is not None else "no_grad"  # PyTorch's words for views of what had no history
+    if not state.grad:
+        if refusal is None:
+            refusal = "inference" if state.inference else "no_grad"
+        if (source if parent is None else parent.base)._node is not None and not state.inference:
+            result._node = UNRECORDED  # PyTorch's: it says that it requires grad, but gradients that reach it vanish
     step = (op, arguments, number if op.outputs != 1 else None)
     if parent is None:
         result._view = View(source, (step,), refusal)
@@ -289,8 +372,9 @@ def link_view(result: Tensor, source: Tensor, op: Op, arguments: tuple, number: 
     if views is None:
         family.views = [weakref.ref(result)]
     else:
-        if len(views) > 64:
+        if len(views) > family.sweep:  # forget the dead, at intervals that grow with the number of the living
             views[:] = [one for one in views if one() is not None]
+            family.sweep = max(64, 2 * len(views))
         views.append(weakref.ref(result))
 
 
@@ -314,6 +398,9 @@ def write_out(name: str, target: Any, array: np.ndarray) -> None:
     given, wanted = dtypes.from_numpy(array.dtype), target.dtype
     if not dtypes.can_cast(given, wanted):
         raise RuntimeError(f"result type {type_name(given.name)} can't be cast to the desired output type {type_name(wanted.name)}")
+    if has_overlap(target._array):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                           "location. Please clone() the tensor before performing the operation.")
     if target._shape != array.shape:
         if target._array.size:
             import warnings
@@ -325,4 +412,4 @@ def write_out(name: str, target: Any, array: np.ndarray) -> None:
     bump(target)
 
 
-__all__ = ["Binding", "Variant", "call", "call_out", "edge_of", "explain", "link_view"]
+__all__ = ["Binding", "Variant", "call", "call_operator", "call_out", "edge_of", "explain", "link_view"]

@@ -15,7 +15,9 @@ import numpy as np
 from ..arrays import quiet
 from ..arrays.dtypes import REAL
 from ..graph import facts
+from ..graph.modes import state
 from ..graph.node import KEPT, LEAF, Output, next_order
+from ..graph.versions import family_of
 from ..tensor import Tensor
 from .fit import fit, fit_list, fit_tensor, fit_tensor_list
 from .table import RAW, TENSORS, Op
@@ -65,7 +67,7 @@ class Variant:
         return len(node[KEPT][-1])
 
     def node_name(self, node: list) -> str:
-        return self.op.node_name(dict(zip(self.kept_names, node[KEPT], strict=False)))
+        return self.op.node_name({**dict(zip(self.kept_names, node[KEPT], strict=False)), "numbers": self.numbers})
 
     # `run` and `run_tensors` are (g, saved, node) -> the gradients of the needed arguments, on raw arrays and, for
     # create_graph, on tensors. They are compiled at the first call.
@@ -108,10 +110,12 @@ class Variant:
                     lines.append(f"{indent}if {name}._family is not None and {name}._family.written < node[1]: "
                                  f"check_saved(node, {name})")
                     lines.append(f"{indent}{name} = {name}._array")
+                elif op.outputs not in (1, None) and name not in op.extra:  # saved as a tensor if without history
+                    lines.append(f"if {name}.__class__ is not ndarray: {name} = check_saved(node, {name})._array")
         if self.kept_names:
             lines.append(f"{', '.join(self.kept_names)}, = node[{KEPT}][:{len(self.kept_names)}]")
         if op.outputs != 1:
-            lines.append("gs = fill(g, node[3][-1])" if op.zeros else "gs = g")
+            lines.append("gs = fill_missing(g, node[3][-1])" if op.zeros else "gs = g")
             used = {name for f in self._texts() if isinstance(f, str)
                     for name in compile(f, "<formula>", "eval").co_names}
             for f in self._texts():
@@ -145,15 +149,15 @@ class Variant:
             results = [f"{'fit_list' if name in op.lists else 'fit'}({text}, {metas}[{i}])"
                        for i, (name, text) in enumerate(zip(self.needed, results, strict=True))]
         if op.lists:  # one formula gives the gradients of a whole list
-            lines.append(f"return flatten(({', '.join(results)},))")
+            lines.append(f"return flatten_groups(({', '.join(results)},))")
         else:
             lines.append("return " + (results[0] if len(results) == 1 else f"({', '.join(results)})"))
         namespace = scope.__dict__
         if "check_saved" not in namespace:
-            namespace.update(F=scope, check_saved=check_saved, unpack_value=unpack_value, asarray=np.asarray,
-                             arrays_of=_arrays_of, flatten=_flatten,
+            namespace.update(F=scope, ndarray=np.ndarray, check_saved=check_saved, unpack_value=unpack_value, asarray=np.asarray,
+                             arrays_of=_arrays_of, flatten_groups=_flatten,
                              fit=fit_tensor if tensors else fit, fit_list=fit_tensor_list if tensors else fit_list,
-                             fill=fill_tensors if tensors else fill)
+                             fill_missing=fill_tensors if tensors else fill)
         namespace.update(own)
         text = f"def _run_{op.name}(g, saved, node):\n    " + "\n    ".join(lines)
         return _execute(f"{op.name} gradient", text, namespace, f"_run_{op.name}")
@@ -242,16 +246,25 @@ def build_function(op: Op) -> Callable:
     namespace = TENSORS.__dict__
     prefix = f"_{op.name}"
     namespace.update({
-        "call": apply.call, "call_out": apply.call_out, "explain": apply.explain, "link_view": apply.link_view, "new": object.__new__,
+        "call": apply.call, "call_operator": apply.call_operator, "call_out": apply.call_out, "explain": apply.explain, "link_view": apply.link_view, "new": object.__new__,
         "Tensor": Tensor, "ndarray": np.ndarray, "asarray": np.asarray, "LEAF": LEAF, "next_order": next_order, "Output": Output,
-        "getframe": _getframe, "find_user_frame": find_user_frame, "REAL": REAL, "np": np, f"{prefix}_op": op,
+        "getframe": _getframe, "find_user_frame": find_user_frame, "REAL": REAL, "REQUIRED": REQUIRED, "np": np, f"{prefix}_op": op,
         f"{prefix}_kernel": op.kernel})
     namespace.setdefault("user_code", None)
-    namespace.update(hush=quiet.hush, unhush=quiet.unhush, SILENT=quiet.SILENT)
+    namespace.update(state=state, hush=quiet.hush, unhush=quiet.unhush, SILENT=quiet.SILENT)
     text = _function_text(op, prefix, namespace)
     function = _execute(op.name, text, namespace, f"{prefix}_function")
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.kernel.__doc__
+    return function
+
+
+def build_operator(op: Op) -> Callable:
+    """The function behind Python's operator: without keyword arguments, whose defaults cost 0.04 us a call."""
+    prefix = f"_{op.name}"
+    text = _function_text(op, prefix, TENSORS.__dict__, operator=True)
+    function = _execute(f"{op.name} operator", text, TENSORS.__dict__, f"{prefix}_operator")
+    function.__name__ = function.__qualname__ = op.name
     return function
 
 
@@ -276,6 +289,10 @@ def _signature(op: Op, prefix: str, namespace: dict) -> str:
             parts.append(name)
     if not op.keyword_only:
         parts.append("*")
+    for name, alias in _numpy_names(op):
+        parts.append(f"{alias}=None")
+        if name not in op.defaults:
+            parts[parts.index(name)] += "=REQUIRED"
     if not op.view and "out" not in op.parameters:
         parts.append("out=None")
     elif parts[-1] == "*":
@@ -283,18 +300,50 @@ def _signature(op: Op, prefix: str, namespace: dict) -> str:
     return ", ".join(parts)
 
 
-def _function_text(op: Op, prefix: str, namespace: dict) -> str:
+# PyTorch takes NumPy's names for these arguments too.
+_NUMPY_NAMES = (("dim", "axis"), ("keepdim", "keepdims"))
+
+
+class REQUIRED:
+    """Stands in a signature for an argument without a default that may come under another name."""
+
+
+def _numpy_names(op: Op) -> list[tuple[str, str]]:
+    """The arguments that also have NumPy's name; not those that an argument without a default follows."""
+    required = [name for name in op.parameters if name not in op.defaults]
+    return [(name, alias) for name, alias in _NUMPY_NAMES
+            if name in op.defaults or (name in required[1:] and name == required[-1])]
+
+
+def _renaming_lines(op: Op) -> list[str]:
+    lines = []
+    for name, alias in _numpy_names(op):
+        lines.append(f"if {alias} is not None: {name} = {alias}")
+        if name not in op.defaults:
+            message = f'{op.name}() missing 1 required positional arguments: "{name}"'
+            lines.append(f"if {name} is REQUIRED: raise TypeError({message!r})")
+    return lines
+
+
+def _function_text(op: Op, prefix: str, namespace: dict, operator: bool = False) -> str:
     values = ", ".join(op.parameters) + ","
     takes_out = not op.view and "out" not in op.parameters
-    head = f"def {prefix}_function({_signature(op, prefix, namespace)}):\n"
-    if takes_out:
+    if operator:
+        fixed = len(op.parameters) - op.keyword_only
+        head = f"def {prefix}_operator({', '.join(op.parameters[:fixed])}):\n" + "".join(
+            f"    {name} = {op.defaults[name]!r}\n" for name in op.parameters[fixed:])
+    else:
+        head = f"def {prefix}_function({_signature(op, prefix, namespace)}):\n"
+        head += "".join(f"    {line}\n" for line in _renaming_lines(op))
+    if takes_out and not operator:
         head += f"    if out is not None: return call_out({prefix}_op, ({values}), out)\n"
-    general = f"return call({prefix}_op, ({values}))"
+    general = f"return {'call_operator' if operator else 'call'}({prefix}_op, ({values}))"
     optional = [n for n in op.tensors if op.defaults.get(n, 0) is None]
-    short = (op.outputs == 1 and not op.lists and op.tensors and len(op.differentiable) <= 3 and op.promote != "none"
-             and op.output_real and op.tensors[0] in op.differentiable and op.view in (False, True)
-             and (op.differentiable == op.tensors or not op.elementwise))
-    if not short:
+    short = (not op.lists and op.tensors and len(op.differentiable) <= 3 and op.promote != "none" and op.output_real
+             and op.tensors[0] in op.differentiable and (op.differentiable == op.tensors or not op.elementwise))
+    if short and op.outputs not in (1, None) and not op.view and len(op.differentiable) < 3:
+        return head + "    " + "\n    ".join(_several_path(op, prefix, general, namespace, optional))
+    if not short or op.outputs != 1:
         return head + "    " + general
     first = op.tensors[0]
     lines = []
@@ -305,18 +354,17 @@ def _function_text(op: Op, prefix: str, namespace: dict) -> str:
     return head + "    " + "\n    ".join(lines)
 
 
-def _short_path(op: Op, prefix: str, general: str, namespace: dict, number: str | None = None,
-                optional: list[str] = ()) -> list[str]:  # type: ignore[assignment]
-    """The lines of the short path; `number` is an argument known to be a Python number."""
+def _kernel_lines(op: Op, prefix: str, general: str, target: str, number: str | None, optional: list[str]) -> list[str]:
+    """The lines that make sure of the short path and run the kernel; `number` is an argument known to be a Python number."""
     tensors = [n for n in op.tensors if n != number]
     first = tensors[0]
     guards = ["modes", "real is None"]
+    if "dtype" in op.parameters:
+        guards.append("dtype is not None")  # the result may have another dtype than the input
     for name in tensors[1:]:
         absent = f"{name} is not None and " if name in optional else ""
         if name in op.differentiable:
             guards.append(f"{absent}{name}._real is not real" if not absent else f"({absent}{name}._real is not real)")
-            if op.elementwise:
-                guards.append(f"{name}._shape != {first}._shape")
         else:
             guards.append(f"({absent}{name}._family is False)")  # raises for what is no tensor
     lines = ["try:", f"    real = {first}._real", f"    if {' or '.join(guards)}: {general}", "except AttributeError:", f"    {general}"]
@@ -329,58 +377,111 @@ def _short_path(op: Op, prefix: str, general: str, namespace: dict, number: str 
         fixed = len(op.parameters) - op.keyword_only
         text = f"{prefix}_kernel(" + ", ".join(
             (f"{n}=" if i >= fixed else "") + arrays.get(n, n) for i, n in enumerate(op.parameters)) + ")"
-    target = ", ".join(("r", *op.extra))
     guarded = ["try:", f"    {target} = {text}", "except ValueError as error:",
                f"    raise explain({prefix}_op, error, ({', '.join(tensors)},)) from None"]
     if not op.inline:  # NumPy warns of overflow and division by zero where PyTorch does not; this costs 0.1 us
         guarded = ["token = hush(SILENT)", *guarded, "finally:", "    unhush(token)"]
-    lines += guarded
+    return lines + guarded
+
+
+def _several_path(op: Op, prefix: str, general: str, namespace: dict, optional: list[str]) -> list[str]:
+    """The lines of the short path of an operation with several outputs. One of another dtype, such as indices, has no history."""
+    numbers = range(op.outputs or 0)
+    lines = _kernel_lines(op, prefix, general, ", ".join((*(f"r{i}" for i in numbers), *op.extra)), None, optional)
+    for i in numbers:
+        lines += [f"if r{i}.__class__ is not ndarray: r{i} = asarray(r{i})",
+                  f"if r{i}.dtype is not real and r{i}.dtype.kind in 'fcV': {general}", f"result{i} = new(Tensor)", f"result{i}._array = r{i}",
+                  f"result{i}._shape = r{i}.shape", f"result{i}._real = real if r{i}.dtype is real else None",
+                  f"result{i}._node = result{i}._family = None"]
+    results = _tuple_text([f"result{i}" for i in numbers])
+    lines += _edge_lines(op.differentiable, optional, [f"    return {results}"])
+    metas = _tuple_text([f"(r{i}.shape, r{i}.dtype)" for i in numbers])
+    spelled = {f"result{i}": f"(r{i} if r{i}.dtype is real else result{i})" for i in numbers}
+    for condition, variant, chosen in _choices(op, list(op.differentiable), None, False):
+        known = f"{prefix}_variant_{variant.mask}"
+        namespace[known] = variant
+        lines += [condition, f"    node = {_node_text(op, known, variant, chosen, spelled, [metas])}"]
+    lines += [f"if r{i}.dtype is real: result{i}._node = Output(node, {i})" for i in numbers]
+    return [*lines, f"return {results}"]
+
+
+def _short_path(op: Op, prefix: str, general: str, namespace: dict, number: str | None = None,
+                optional: list[str] = ()) -> list[str]:  # type: ignore[assignment]
+    """The lines of the short path; `number` is an argument known to be a Python number."""
+    tensors = [n for n in op.tensors if n != number]
+    first = tensors[0]
+    lines = _kernel_lines(op, prefix, general, ", ".join(("r", *op.extra)), number, optional)
     if not op.view:
         lines.append("if r.__class__ is not ndarray: r = asarray(r)")
-    lines += ["result = new(Tensor)", "result._array = r",
-              f"result._shape = {first + '._shape' if op.elementwise else 'r.shape'}",
-              "result._real = real", "result._family = None"]
+    broadcasts = op.elementwise and len(tensors) > 1
+    if not op.elementwise:
+        lines.append(f"if r.dtype is not real: {general}")  # an output of another dtype is none of the short path's business
+    lines += ["result = new(Tensor)", "result._array = r", "result._real = real", "result._family = None"]
+    candidates = [n for n in op.differentiable if n != number]
+    if broadcasts:
+        # Of several shapes: the gradients must be summed down to them, which a variant of its own does.
+        differs = [f"{n}._shape != shape" if n not in optional else f"({n} is not None and {n}._shape != shape)" for n in tensors[1:]]
+        lines += [f"shape = {first}._shape",
+                  f"if {' or '.join(differs)}:", "    result._shape = r.shape"]
+        lines += ["    " + line for line in _node_lines(op, prefix, namespace, candidates, number, optional, fitted=True)]
+        lines.append("result._shape = shape")
+    else:
+        lines.append(f"result._shape = {first + '._shape' if op.elementwise else 'r.shape'}")
     if op.view:
         rest = ", ".join(op.parameters[1:])
+        lines.append("result._node = None")
         lines.append(f"link_view(result, {first}, {prefix}_op, ({rest}{',' if rest else ''}))")
-    lines += _node_lines(op, prefix, namespace, [n for n in op.differentiable if n != number], number, optional)
+    lines += _node_lines(op, prefix, namespace, candidates, number, optional)
     return lines
 
 
-def _node_lines(op: Op, prefix: str, namespace: dict, candidates: list[str], number: str | None,
-                optional: list[str]) -> list[str]:
-    """Find the edges, and make the node of the variant that fits."""
-    lines = []
-    for i, name in enumerate(candidates):
-        lines.append(f"e{i} = {name}._node" if name not in optional else f"e{i} = {name} and None if {name} is None else {name}._node")
-    nothing = " and ".join(f"e{i} is None" for i in range(len(candidates)))
-    lines += [f"if {nothing}:", "    result._node = None", "    return result"]
-    for i, name in enumerate(candidates):
-        lines.append(f"if e{i} is LEAF: e{i} = {name}")
+def _edge_lines(candidates: Any, optional: list[str], nothing: list[str]) -> list[str]:
+    """Find the edges; `nothing` is what to do where there are none."""
+    lines = [f"e{i} = {name}._node" if name not in optional else f"e{i} = None if {name} is None else {name}._node"
+             for i, name in enumerate(candidates)]
+    absent = " and ".join(f"e{i} is None" for i in range(len(candidates)))
+    lines += [f"if {absent} or grad_off and not state.grad:", *nothing]
+    lines += [f"if e{i} is LEAF: e{i} = {name}" for i, name in enumerate(candidates)]
     if facts.ENABLED:
         lines += ["frame = getframe(1)", "code = frame.f_code", "if code is not user_code:",
                   "    frame = find_user_frame(frame); code = frame.f_code"]
-    where = "code, frame.f_lasti" if facts.ENABLED else "None, -1"
+    return lines
+
+
+def _choices(op: Op, candidates: list[str], number: str | None, fitted: bool) -> list[tuple[str, Variant, list[int]]]:
+    """For each choice of arguments that need a gradient: the condition, the variant, the numbers of the chosen."""
     full = (1 << len(candidates)) - 1
-    masks = range(1, full + 1) if len(candidates) < 3 else (full, full - 1, full >> 1, 1)
+    masks = range(1, full + 1) if len(candidates) < 3 else (full, full - 1, full >> 1, 2, 1)
     bits = [1 << op.differentiable.index(name) for name in candidates]
-    branches = []
+    made = []
     for mask in sorted(masks, reverse=True):
         chosen = [i for i in range(len(candidates)) if mask >> i & 1]
-        if len(masks) == 1:
-            condition = "if True:"
-        else:
-            condition = "if " + " and ".join(f"e{i} is {'not ' if i in chosen else ''}None" for i in range(len(candidates))) + ":"
-        variant = variant_of(op, sum(bits[i] for i in chosen), False, (number,) if number else ())
-        known = f"{prefix}_variant_{variant.mask}{'_number' if number else ''}"
+        condition = "if True:" if len(masks) == 1 else "if " + " and ".join(
+            f"e{i} is {'not ' if i in chosen else ''}None" for i in range(len(candidates))) + ":"
+        made.append((condition, variant_of(op, sum(bits[i] for i in chosen), fitted, (number,) if number else ()), chosen))
+    return made
+
+
+def _node_text(op: Op, known: str, variant: Variant, chosen: list[int], spelled: dict[str, str], more: list[str]) -> str:
+    """The list that is the node; `spelled` says how results are written, `more` is kept after the arguments."""
+    saved = [spelled.get(n, n) for n in variant.saved_names]
+    kept = [_kept_text(n, op) for n in variant.kept_names] + more
+    edges = [f"e{i}" for i in chosen]
+    where = "code, frame.f_lasti" if facts.ENABLED else "None, -1"
+    return "[" + ", ".join([known, "next_order()", saved[0] if len(saved) == 1 else _tuple_text(saved), _tuple_text(kept),
+                            edges[0] if len(edges) == 1 else _tuple_text(edges), where, "None"]) + "]"
+
+
+def _node_lines(op: Op, prefix: str, namespace: dict, candidates: list[str], number: str | None,
+                optional: list[str], fitted: bool = False) -> list[str]:
+    """Find the edges, and make the node of the variant that fits."""
+    lines = _edge_lines(candidates, optional,
+                        ["    return result"] if op.view else ["    result._node = None", "    return result"])
+    for condition, variant, chosen in _choices(op, candidates, number, fitted):
+        known = f"{prefix}_variant_{variant.mask}{'_number' if number else ''}{'_fitted' if fitted else ''}"
         namespace[known] = variant
-        saved = [("r" if n == "result" else n) for n in variant.saved_names]
-        kept = [_kept_text(n, op) for n in variant.kept_names]
-        edges = [f"e{i}" for i in chosen]
-        pieces = [known, "next_order()", saved[0] if len(saved) == 1 else _tuple_text(saved), _tuple_text(kept),
-                  edges[0] if len(edges) == 1 else _tuple_text(edges), where, "None"]
-        branches += [condition, f"    result._node = [{', '.join(pieces)}]", "    return result"]
-    lines += branches
+        more = [_tuple_text([f"({candidates[i]}._shape, real)" for i in chosen])] if fitted else []
+        lines += [condition, f"    result._node = {_node_text(op, known, variant, chosen, {'result': 'r'}, more)}", "    return result"]
     if len(candidates) >= 3:  # a rare choice of arguments: let the general way make the node
         lines.append(f"return call({prefix}_op, ({', '.join(op.parameters)},))")
     return lines
@@ -390,11 +491,34 @@ def _kept_text(name: str, op: Op) -> str:
     if name in op.parameters:
         return name
     owner = name[:-6]
+    if re.fullmatch(r"result\d+", owner):
+        return f"r{owner[6:]}.shape"
     return "r.shape" if owner == "result" else f"{owner}.shape" if owner in op.extra else f"{owner}._shape"
 
 
 def _tuple_text(items: list[str]) -> str:
     return "(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")"
+
+
+def _short_write(op: Op) -> list[str]:
+    """The lines that write without ceremony: no history to keep, no view, one dtype, one shape."""
+    text = re.sub(r"\b(input|other)\b", lambda m: {"input": "array", "other": "value"}[m[0]], op.inline or "")
+    return ["try:",
+            "    real = input._real",
+            "    if real is not None and not modes and input._view is None and (",
+            "            input._node is None or grad_off and not state.grad):",
+            "        kind = other.__class__",
+            "        if kind is float or kind is int: value = asarray(other, real)",
+            "        elif other._real is real and other._shape == input._shape and (",
+            "                other._node is None or grad_off and not state.grad) and (",
+            "                other._family is None or other._family is not input._family): value = other._array",
+            "        else: value = None",
+            "        if value is not None:",
+            "            array = input._array",
+            f"            array[...] = {text}",
+            "            (input._family or family_of(input)).wrote()",
+            "            return input",
+            "except (AttributeError, ValueError): pass"]
 
 
 def build_inplace(op: Op) -> Callable:
@@ -403,9 +527,14 @@ def build_inplace(op: Op) -> Callable:
     namespace = TENSORS.__dict__
     prefix = f"_{op.name}_inplace"
     signature = _signature(op, prefix, namespace).replace("*, out=None", "").replace(", out=None", "").rstrip(", ")
-    namespace.update({"call_inplace": call_inplace, f"{prefix}_op": op})
-    text = (f"def {prefix}_function({signature}):\n"
-            f"    return call_inplace({prefix}_op, ({', '.join(op.parameters)},))")
+    namespace.update({"call_inplace": call_inplace, f"{prefix}_op": op, f"_{op.name}_kernel": op.kernel})
+    namespace["REQUIRED"] = REQUIRED
+    lines = _renaming_lines(op)
+    if op.elementwise and op.inline and op.parameters[:2] == op.tensors == ("input", "other"):
+        lines += _short_write(op)
+        namespace.update(family_of=family_of, state=state, asarray=np.asarray)
+    lines.append(f"return call_inplace({prefix}_op, ({', '.join(op.parameters)},))")
+    text = f"def {prefix}_function({signature}):\n    " + "\n    ".join(lines)
     function = _execute(op.name + "_", text, namespace, f"{prefix}_function")
     function.__name__ = function.__qualname__ = op.name + "_"
     return function

@@ -7,29 +7,24 @@ import numpy as np
 
 from ..arrays import dtypes
 from ..tensor import Tensor
-from ..tensor.construct import memory_format as memory_format_type
-from .table import TENSORS, method
+from .table import TENSORS, method, public
+
+_PYTHON_TYPES = (float, int, bool, complex)  # before the methods of these names take them over below
 
 
 @method
 def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False,
-       memory_format: Any = None, other: Tensor | None = None) -> Tensor:
+       memory_format: Any = None) -> Tensor:
     """The tensor with another dtype or on another device; itself where nothing changes."""
+    switches = [argument for argument in args if argument is True or argument is False]  # non_blocking, then copy
+    copy = copy or len(switches) > 1 and switches[1]
     for argument in args:
         if isinstance(argument, Tensor):
             dtype = argument.dtype
-        elif argument.__class__ is dtypes.dtype or (isinstance(argument, type) and argument in (float, int, bool, complex)):
+        elif argument.__class__ is dtypes.dtype or argument in _PYTHON_TYPES:
             dtype = argument
-        elif isinstance(argument, bool):
-            continue  # non_blocking, copy by position
-        elif isinstance(argument, memory_format_type):
-            continue
-        elif argument is not None:
+        elif argument is not True and argument is not False and argument is not None:
             device = argument
-    if len(args) >= 3 and args[-1] is True:
-        copy = True
-    if other is not None:
-        dtype = other.dtype
     if device is not None:
         from ..arrays.devices import require_cpu
         require_cpu(device)
@@ -46,7 +41,7 @@ def _converted(tensor: Tensor, wanted: np.dtype, copy: bool = False) -> Tensor:
 
 
 @method
-def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:  # noqa: A001 - PyTorch's name
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         from .unpack import type_name
         return f"torch.{type_name(self.dtype.name)}Tensor"
@@ -61,6 +56,8 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:  #
 
 @method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
+    if not isinstance(other, Tensor):
+        raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {other.__class__.__name__}")
     return _converted(self, other._array.dtype)
 
 
@@ -72,8 +69,9 @@ def _short(name: str, target: dtypes.dtype) -> None:
     method(convert)
 
 
-for _name, _target in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16), ("bfloat16", dtypes.bfloat16),
-                       ("long", dtypes.int64), ("int", dtypes.int32), ("short", dtypes.int16), ("char", dtypes.int8),
+for _name, _target in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16),
+                       ("bfloat16", dtypes.bfloat16), ("long", dtypes.int64), ("int", dtypes.int32),
+                       ("short", dtypes.int16), ("char", dtypes.int8),
                        ("byte", dtypes.uint8), ("bool", dtypes.bool_), ("cfloat", dtypes.complex64),
                        ("cdouble", dtypes.complex128)):
     _short(_name, _target)
@@ -124,13 +122,20 @@ def is_complex(self: Tensor) -> bool:
     return self._array.dtype.kind == "c"
 
 
+@public
+@method
+def is_nonzero(input: Tensor) -> Any:
+    return input.__bool__()
+
+
 @method
 def is_signed(self: Tensor) -> bool:
     return self.dtype.is_signed
 
 
 @method
-def __dlpack__(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+def __dlpack__(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+               copy: Any = None) -> Any:
     if self._node is not None:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
@@ -143,7 +148,7 @@ def __dlpack_device__(self: Tensor) -> tuple:
 
 @method
 def __format__(self: Tensor, spec: str) -> str:
-    if not self._shape and spec:
+    if not self._shape:
         from ..tensor.printing import format_number
         return format_number(self.item(), spec)
     return object.__format__(self, spec) if spec else str(self)
@@ -152,4 +157,4 @@ def __format__(self: Tensor, spec: str) -> str:
 @method
 def share_memory_(self: Tensor) -> Tensor:
     raise NotImplementedError("share_memory_(): tensors in memory shared between processes are not supported. Send the "
-                              "tensor itself (it is pickled), or use multiprocessing.shared_memory under tensor.numpy().")
+                              "tensor itself (it is pickled), or use multiprocessing.shared_memory with from_numpy().")

@@ -2,14 +2,34 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
-FAMILIES = ("arithmetic", "shape", "reductions", "matrix", "indexing", "pointwise", "creation", "randomness", "conversion", "softmax", "losses", "neural")
+FAMILIES = ("arithmetic", "pointwise", "binary", "comparison", "selection", "complex_numbers", "activations", "shape", "slicing", "joining", "rearranging", "copies", "reductions", "scans", "sorting", "statistics", "matrix", "indexing", "getitem", "gather", "padding", "resizing", "creation", "randomness", "conversion", "softmax", "losses", "neural")
 _loaded = False
+
+
+# Methods of Tensor that only a family in ON_DEMAND has: a stand-in reads the families and calls the real one.
+ON_DEMAND_METHODS: tuple[str, ...] = (
+    "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inner", "inverse", "kron", "logdet", "lu", "lu_solve",
+    "matrix_exp", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve")
 
 
 def load_core() -> None:
     for name in FAMILIES:
         importlib.import_module(f"{__package__}.{name}")
+    for name in ON_DEMAND_METHODS:
+        _stand_in(name)
+
+
+def _stand_in(name: str) -> None:
+    from ..tensor import Tensor
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        load_all()
+        return getattr(self, name)(*args, **kwargs)
+
+    if name not in Tensor.__dict__:
+        setattr(Tensor, name, method)
 
 
 def load_all() -> None:
@@ -21,4 +41,5 @@ def load_all() -> None:
             importlib.import_module(f"{__package__}.{name}")
 
 
-ON_DEMAND: tuple[str, ...] = ()
+ON_DEMAND: tuple[str, ...] = ("einsum", "linalg_solve", "linalg_factor", "linalg_products", "linalg", "special", "convolution", "pooling",
+                              "resampling")

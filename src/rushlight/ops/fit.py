@@ -1,6 +1,7 @@
 """Brings a gradient to the shape and dtype of the argument it belongs to."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import numpy as np
 from ..arrays.dtypes import COMPLEX, category
 from ..tensor import Tensor
 from .table import TENSORS
+
+_add_reduce = np.add.reduce
 
 
 def summed_dimensions(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -21,6 +24,8 @@ def sum_to(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if array.shape == shape:
         return array
     leading, ones = summed_dimensions(array.shape, shape)
+    if array.dtype.itemsize == 2 and array.dtype.kind in "fV":  # half precision would round at each step
+        return sum_to(array.astype(np.float32), shape).astype(array.dtype)
     if ones:
         array = array.sum(ones, keepdims=True)
     if leading:
@@ -33,11 +38,15 @@ def fit(gradient: Any, meta: tuple) -> Any:
     if gradient is None:
         return None
     shape, dtype = meta
-    if gradient.shape != shape:
-        # Some formulas give a gradient that has yet to be broadcast (a scalar for a whole array).
-        if len(gradient.shape) < len(shape) or gradient.size < int(np.prod(shape)):
-            gradient = np.broadcast_to(gradient, np.broadcast_shapes(gradient.shape, shape))
-        gradient = sum_to(gradient, shape)
+    has = gradient.shape
+    if has != shape:
+        if has[1:] == shape:  # the most common of all: a bias
+            gradient = _add_reduce(gradient, 0)
+        else:
+            # Some formulas give a gradient that has yet to be broadcast (a scalar for a whole array).
+            if len(has) < len(shape) or gradient.size < prod(shape):
+                gradient = np.broadcast_to(gradient, np.broadcast_shapes(has, shape))
+            gradient = sum_to(gradient, shape)
     if gradient.dtype is not dtype and gradient.dtype != dtype:
         if gradient.dtype.kind == "c" and category(dtype) != COMPLEX:
             gradient = gradient.real
@@ -55,7 +64,7 @@ def fit_tensor(gradient: Tensor | None, meta: tuple) -> Tensor | None:
         return None
     shape, dtype = meta
     if gradient._shape != shape:
-        if len(gradient._shape) < len(shape) or gradient._array.size < int(np.prod(shape)):
+        if len(gradient._shape) < len(shape) or gradient._array.size < prod(shape):
             gradient = TENSORS.expand(gradient, np.broadcast_shapes(gradient._shape, shape))
         gradient = TENSORS.sum_to_size(gradient, shape)
     if gradient._array.dtype != dtype:  # type: ignore[union-attr]

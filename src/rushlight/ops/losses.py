@@ -96,7 +96,7 @@ def nll_loss(input, target, weight=None, reduction="mean", ignore_index=-100):
 
 @operation(grad="nll_loss_apply(g, target, weight, reduction, ignore_index, total_weight)", public=False, method=False,
            tensors="target weight total_weight")
-def nll_loss_backward(grad, target, weight, shape, reduction, ignore_index, total_weight):
+def nll_loss_backward(grad, target, weight=None, shape=(), reduction="mean", ignore_index=-100, total_weight=None):
     """The gradient of nll_loss with respect to its input, which it is linear in."""
     classes = shape[0] if len(shape) == 1 else shape[1]
     chosen, weights = _nll_weights(classes, target, weight, ignore_index, grad.dtype)
@@ -112,7 +112,7 @@ def nll_loss_backward(grad, target, weight, shape, reduction, ignore_index, tota
 
 @operation(grad="nll_loss_backward(g, target, weight, grad_shape, reduction, ignore_index, total_weight)", public=False,
            method=False, tensors="target weight total_weight")
-def nll_loss_apply(grad, target, weight, reduction, ignore_index, total_weight):
+def nll_loss_apply(grad, target, weight=None, reduction="mean", ignore_index=-100, total_weight=None):
     """nll_loss again, with the total weight given: the gradient of its gradient."""
     rows = _class_last(grad)
     chosen, weights = _nll_weights(rows.shape[1], target, weight, ignore_index, grad.dtype)

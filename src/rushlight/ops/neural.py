@@ -84,7 +84,7 @@ def _layer_norm_gradients(F, needs, g, input, weight, mean, rstd, normalized_sha
 
 @operation(differentiable="input weight bias", together=_layer_norm_gradients, extra="mean rstd", node="NativeLayerNormBackward0",
            name="layer_norm_core", public=False, method=False)
-def layer_norm_core(input, weight, bias, normalized_shape, eps):
+def layer_norm_core(input, weight=None, bias=None, normalized_shape=(), eps=1e-5):
     shape = tuple(normalized_shape)
     if input.shape[-len(shape):] != shape:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*, {str(list(shape))[1:-1]}], but "

@@ -9,9 +9,9 @@ from ..arrays import dtypes, random
 from ..arrays.random import Generator, default_generator
 from ..tensor import Tensor, wrap
 from ..tensor.construct import check_place
-from .creation import _dtype, _finish, sizes
+from .creation import _dtype, _finish, one_size, sizes
 from .inplace import call_inplace
-from .table import TABLE, method, operation, public
+from .table import TABLE, TENSORS, method, operation, public
 
 
 @public
@@ -39,7 +39,8 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state_array(new_state._array)
 
 
-def _drawn(name: str, shape: tuple, wanted: np.dtype, draw: Any, generator: Any, out: Tensor | None, requires_grad: bool) -> Tensor:
+def _drawn(name: str, shape: tuple, wanted: np.dtype, draw: Any, generator: Any, out: Tensor | None,
+           requires_grad: bool) -> Tensor:
     return _finish(name, draw(generator, shape, wanted), out, requires_grad)
 
 
@@ -72,25 +73,28 @@ _sized("randn", random.normal)
 
 
 @public
-def randint(low: int, high: Any = None, size: Any = None, *, generator: Any = None, out: Tensor | None = None, dtype: Any = None,
-            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def randint(low: int, high: Any = None, size: Any = None, *, generator: Any = None, out: Tensor | None = None,
+            dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+            pin_memory: bool = False) -> Tensor:
     check_place(device, pin_memory, layout)
     if size is None:
         low, high, size = 0, low, high
     if high is None:
         low, high = 0, low
+    shape = one_size("randint", 2 if low == 0 else 3, size)
     wanted = np.dtype(np.int64) if dtype is None and out is None else _dtype(dtype, out)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    return _finish("randint", random.random_integers(generator, sizes((size,)), wanted, low, high), out, requires_grad)
+    return _finish("randint", random.random_integers(generator, shape, wanted, low, high), out, requires_grad)
 
 
 @public
-def randint_like(input: Tensor, low: int, high: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                 requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+def randint_like(input: Tensor, low: int, high: Any = None, *, dtype: Any = None, layout: Any = None,
+                 device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+    if high is None:
+        low, high = 0, low
     return randint(low, high, input._shape, dtype=dtype or input.dtype, device=device, layout=layout,
-                   requires_grad=requires_grad) if high is not None else randint(
-        0, low, input._shape, dtype=dtype or input.dtype, device=device, layout=layout, requires_grad=requires_grad)
+                   requires_grad=requires_grad)
 
 
 @public
@@ -104,15 +108,25 @@ def randperm(n: int, *, generator: Any = None, out: Tensor | None = None, dtype:
 
 
 @public
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Tensor | None = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Tensor | None = None,
+           dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     check_place(device, False, layout)
     if size is not None:
-        return _finish("normal", random.normal(generator, sizes((size,)), _dtype(dtype, out), mean, std), out, requires_grad)
+        made = random.normal(generator, sizes((size,)), _dtype(dtype, out), mean, std)
+        return _finish("normal", made, out, requires_grad)
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         raise TypeError("normal(): give a size, or a tensor for mean or std")
     raw = [one._array if isinstance(one, Tensor) else one for one in (mean, std)]
-    return _finish("normal", random.normal_around(generator, *raw), out, requires_grad)
+    try:
+        np.broadcast_shapes(np.shape(raw[0]), np.shape(raw[1]))
+    except ValueError:
+        raise RuntimeError(f"The size of tensor a {list(np.shape(raw[0]))} must match the size of tensor b "
+                           f"{list(np.shape(raw[1]))}: normal() draws a number for each pair of mean and std") from None
+    made = random.normal_around(generator, *raw)
+    if out is None and any(isinstance(one, Tensor) and one._node is not None for one in (mean, std)):
+        both = [one if isinstance(one, Tensor) else wrap(np.asarray(one, made.dtype)) for one in (mean, std)]
+        return TENSORS.drawn_around(*both, made)
+    return _finish("normal", made, out, requires_grad)
 
 
 @public
@@ -120,6 +134,9 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """Ones with the probabilities that `input` holds (or with probability p), zeros otherwise."""
     made = random.bernoulli(generator, input._shape, input._array.dtype, input._array if p is None else _plain(p))
+    # PyTorch gives it a history, through which the gradient is zero.
+    if out is None and input._node is not None:
+        return TENSORS.drawn(input, made)
     return _finish("bernoulli", made, out, False)
 
 
@@ -142,6 +159,11 @@ def _plain(value: Any) -> Any:
 # Tensor.uniform_() and its relatives write new values; the gradient of what they replace is zero.
 @operation(input="g * 0", inplace=True, public=False, method=False, node="FillBackward0")
 def drawn(input, values):
+    return values
+
+
+@operation(mean="g * 0", std="g * 0", public=False, method=False, node="NormalBackward0")
+def drawn_around(mean, std, values):
     return values
 
 
@@ -172,7 +194,8 @@ def _bernoulli(generator: Any, shape: tuple, dtype: np.dtype, p: Any = 0.5) -> n
     return random.bernoulli(generator, shape, dtype, p)
 
 
-for _name, _draw in (("uniform_", _uniform), ("normal_", random.normal), ("random_", _integers), ("bernoulli_", _bernoulli),
-                     ("exponential_", random.exponential), ("geometric_", random.geometric), ("cauchy_", random.cauchy),
+for _name, _draw in (("uniform_", _uniform), ("normal_", random.normal), ("random_", _integers),
+                     ("bernoulli_", _bernoulli), ("exponential_", random.exponential), ("geometric_", random.geometric),
+                     ("cauchy_", random.cauchy),
                      ("log_normal_", random.log_normal)):
     _writer(_name, _draw)

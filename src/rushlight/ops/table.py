@@ -57,15 +57,15 @@ class Op:
 
     __slots__ = (
         "aliases", "defaults", "differentiable", "elementwise", "extra", "formulas", "function", "inline", "inplace_function",
-        "jvp", "kernel", "keyword_only", "lists", "method", "name", "namespace", "node", "numbers", "outputs", "output_real",
-        "parameters", "promote", "public", "tensors", "together", "variants", "view", "writable", "zeros")
+        "jvp", "kernel", "keyword_only", "lists", "method", "name", "namespace", "node", "numbers", "output_names", "output_real",
+        "outputs", "parameters", "promote", "public", "tensors", "together", "variants", "view", "writable", "zeros")
 
-    def __init__(self, kernel: Callable, formulas: dict[str, Any], *, elementwise: bool = False, promote: str = "same",
-                 tensors: str = "", lists: str = "", outputs: int | None = 1, extra: str = "", view: bool | str = False,
+    def __init__(self, kernel: Callable, formulas: dict[str, Any], *, elementwise: bool = False, promote: Any = "same",
+                 tensors: str = "", lists: str = "", outputs: int | str | None = 1, extra: str = "", view: bool | str = False,
                  node: Any = None, name: str | None = None, aliases: str = "", together: Callable | None = None,
                  differentiable: str = "", method: bool = True, public: bool = True, inplace: bool | None = None,
                  inline: str | None = None, jvp: Any = None, zeros: bool = True, output_real: bool = True,
-                 numbers: bool = True) -> None:
+                 numbers: bool | str = True) -> None:
         code = kernel.__code__
         count = code.co_argcount
         self.kernel = kernel
@@ -88,7 +88,9 @@ class Op:
         self.differentiable = tuple(p for p in self.parameters if p in chosen)
         self.lists = tuple(p for p in self.parameters if p in listed)
         self.tensors = tuple(p for p in self.parameters if (p in chosen or p in tensors.split()) and p not in listed)
-        self.outputs = outputs  # None: as many as the kernel's tuple has
+        # None: as many as the kernel's tuple has. A text: PyTorch's names for them, by which saved ones are seen.
+        self.output_names = tuple(outputs.split()) if isinstance(outputs, str) else ()
+        self.outputs = len(self.output_names) if isinstance(outputs, str) else outputs
         self.extra = tuple(extra.split())
         self.view = view  # False, True, or "multi" for several views at once
         self.node = node
@@ -100,7 +102,7 @@ class Op:
         self.jvp = jvp  # "linear", "elementwise", a function, or None: derived from the gradient formula
         self.zeros = zeros  # a missing gradient among several outputs reaches the formula as zeros, not None
         self.output_real = output_real  # on real inputs the output has their dtype
-        self.numbers = numbers  # Python numbers are taken for tensor arguments
+        self.numbers = numbers  # Python numbers are taken for tensor arguments: all of them, none, or the one named
         self.variants: dict = {}
         self.function: Callable | None = None
         self.inplace_function: Callable | None = None
@@ -123,7 +125,7 @@ def elementwise(**options: Any) -> Callable[[Callable], Callable]:
     """Register an operation that works element by element, broadcasting and promoting its tensor arguments.
 
     promote: "same" (the common dtype), "float" (integers become the default dtype), "bool" (compare in the common dtype;
-    the result is bool), "none" (arrays reach the kernel as they are).
+    the result is bool), "none" (arrays reach the kernel as they are), or a function in place of dtypes.result_type.
     """
     options.setdefault("jvp", "elementwise")
     return _register(True, options)
@@ -157,13 +159,19 @@ def _publish(op: Op) -> None:
     """Put the operation where it is looked for. What is put there compiles the real function at its first call."""
 
     def first_call(*args: Any, **kwargs: Any) -> Any:
-        from .compile import build_function
+        from .compile import build_function, build_operator
         if op.function is first_call:
-            install(op, build_function(op))
+            install(op, build_function(op), build_operator(op) if op.name in OPERATORS else None)
         return op.function(*args, **kwargs)  # type: ignore[misc]
 
+    def first_operator(*args: Any) -> Any:
+        from .compile import build_function, build_operator
+        operator = build_operator(op)
+        install(op, build_function(op), operator)
+        return operator(*args)
+
     first_call.__name__ = first_call.__qualname__ = op.name
-    install(op, first_call)
+    install(op, first_call, first_operator if op.name in OPERATORS else None)
     setattr(RAW, op.name, op.kernel)
     for alias in op.aliases:
         setattr(RAW, alias, op.kernel)
@@ -181,18 +189,18 @@ def _publish(op: Op) -> None:
 # Python's operators, by the operation behind them.
 OPERATORS = {
     "add": ("__add__", "__radd__"), "mul": ("__mul__", "__rmul__"), "sub": ("__sub__",), "rsub": ("__rsub__",),
-    "div": ("__truediv__",), "neg": ("__neg__",), "pow": ("__pow__",), "matmul": ("__matmul__",), "abs": ("__abs__",),
-    "floor_divide": ("__floordiv__",), "remainder": ("__mod__",), "eq": ("__eq__",), "ne": ("__ne__",), "lt": ("__lt__",),
+    "true_divide": ("__truediv__",), "neg": ("__neg__",), "matmul": ("__matmul__",), "abs": ("__abs__",),
+    "floor_divide": ("__floordiv__",), "remainder": ("__mod__",), "lt": ("__lt__",),
     "le": ("__le__",), "gt": ("__gt__",), "ge": ("__ge__",), "bitwise_and": ("__and__", "__rand__"),
     "bitwise_or": ("__or__", "__ror__"), "bitwise_xor": ("__xor__", "__rxor__"), "bitwise_not": ("__invert__",),
-    "bitwise_left_shift": ("__lshift__",), "bitwise_right_shift": ("__rshift__",), "positive": ("__pos__",)}
+    "bitwise_left_shift": ("__lshift__",), "bitwise_right_shift": ("__rshift__",)}
 INPLACE_OPERATORS = {
-    "add": "__iadd__", "mul": "__imul__", "sub": "__isub__", "div": "__itruediv__", "pow": "__ipow__",
+    "add": "__iadd__", "mul": "__imul__", "sub": "__isub__", "true_divide": "__itruediv__",
     "floor_divide": "__ifloordiv__", "remainder": "__imod__", "bitwise_and": "__iand__", "bitwise_or": "__ior__",
     "bitwise_xor": "__ixor__", "bitwise_left_shift": "__ilshift__", "bitwise_right_shift": "__irshift__"}
 
 
-def install(op: Op, function: Callable) -> None:
+def install(op: Op, function: Callable, operator: Callable | None = None) -> None:
     op.function = function
     for name in (op.name, *op.aliases):
         TENSORS.__dict__[name] = function
@@ -201,8 +209,8 @@ def install(op: Op, function: Callable) -> None:
                 place[name] = function
         if op.method:
             setattr(Tensor, name, function)
-    for operator in OPERATORS.get(op.name, ()):
-        setattr(Tensor, operator, function)
+    for name in OPERATORS.get(op.name, ()):
+        setattr(Tensor, name, operator or function)
 
 
 def install_inplace(op: Op, function: Callable) -> None:

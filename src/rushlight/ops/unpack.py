@@ -35,29 +35,50 @@ def check_saved(node: list, tensor: Tensor) -> Tensor:
     """The saved tensor, or the error that says it was written over or detached since."""
     family = tensor._family
     if family is not None and family.written < node[ORDER]:
+        if tensor._detached < node[ORDER]:
+            raise detached_error(node)
         expected = family.version_at(node[ORDER])
         if expected != family.version:
             raise modified_error(node, describe(tensor, tensor._node), family.version, expected)
-        if tensor._node is None:
-            raise detached_error(node)
     return tensor
 
 
 class Packed:
     """A saved value that went through saved_tensors_hooks."""
 
-    __slots__ = ("output", "unpack", "value")
+    __slots__ = ("history", "output", "unpack", "value")
 
-    def __init__(self, value: Any, unpack: Callable, output: int | None) -> None:
+    def __init__(self, value: Any, unpack: Callable, output: int | None, history: Any = None) -> None:
         self.value = value
         self.unpack = unpack
         self.output = output  # the number of the output it is, if it is one
+        self.history = history  # otherwise where its gradient goes: what hooks give back has it again
+
+    def restore(self) -> Tensor:
+        """What the unpack hook gives, in its place of the graph; an output's place is for the caller to give."""
+        unpacked = self.unpack(self.value)
+        if not isinstance(unpacked, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(unpacked).__name__}")
+        history = self.history
+        if history is None or unpacked is history or unpacked._node is history or self.output is not None:
+            return unpacked
+        tensor = wrap(unpacked._array)
+        if isinstance(history, Tensor):  # a leaf: what arrives goes on to it
+            from .inplace import alias_node
+            tensor._node = alias_node(history)
+        else:
+            tensor._node = history
+        return tensor
 
 
 def output_tensor(node: list, array: np.ndarray, number: int) -> Tensor:
     """A saved output as a tensor with its history again."""
     tensor = wrap(array)
     tensor._node = node if node[SPEC].op.outputs == 1 else Output(node, number)
+    extra = node[EXTRA]
+    if extra is not None and extra.tangents is not None and number in extra.tangents:
+        tensor._tangent = extra.tangents[number]
     return tensor
 
 
@@ -89,16 +110,13 @@ def unpack_value(node: list, saved: Any, index: int) -> Any:
 
 
 def _unpack_hooked(node: list, packed: Packed) -> Tensor:
-    unpacked = packed.unpack(packed.value)
-    if not isinstance(unpacked, Tensor):
-        raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                        f"{type(unpacked).__name__}")
+    unpacked = packed.restore()
     return unpacked if packed.output is None else output_tensor(node, unpacked._array, packed.output)
 
 
 def check_output(node: list) -> None:
     """Raise if the node's saved output was written over."""
     extra = node[EXTRA]
-    if extra is not None and extra.outdated is not None:
+    if extra is not None and extra.outdated is not None and not getattr(node[SPEC], "packed", False):  # hooks keep their own
         family, expected, array = extra.outdated
         raise modified_error(node, describe(wrap(array), node), family.version, expected)

@@ -132,7 +132,7 @@ class Adam(ElementwiseOptimizer):
         average(mean, grad, share1, second)
         average_square(square, grad, beta2, share2, second)
         if group["amsgrad"]:
-            square = np.maximum(states[2], square, states[2])
+            square = np.maximum(states[2], square, out=states[2])
         np.sqrt(square, second)
         np.divide(second, root_correction, second)
         np.add(second, eps, second)
@@ -212,7 +212,7 @@ class Adamax(ElementwiseOptimizer):
         np.multiply(largest, beta2, largest)
         np.abs(grad, first)
         np.add(first, eps, first)
-        np.maximum(largest, first, largest)
+        np.maximum(largest, first, out=largest)
         add_quotient(value, mean, largest, factor, second)
 
 

@@ -189,7 +189,7 @@ class Adadelta(ElementwiseOptimizer):
         average_square(square, grad, rho, share, second)
         np.add(square, eps, second)
         np.sqrt(second, second)
-        change = np.add(past, eps)
+        change = np.add(past, eps, np.empty_like(past))
         np.sqrt(change, change)
         np.divide(change, second, change)
         np.multiply(change, grad, change)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.quiet import SILENT, hush, unhush
 from ..graph.versions import bump
 from ..tensor import Tensor, wrap
 from .optimizer import Optimizer
 
 # Elements per block: value, gradient, state and scratch of one block stay in the second-level cache, so an update of
 # a dozen passes reads main memory once.
-BLOCK = 16384
+BLOCK = 32768
 # Parameters up to this size share one run of the update: below it a ufunc call costs more than its arithmetic.
 SMALL = 4096
 _ONE = np.array(1.0, np.float32)
@@ -36,33 +37,12 @@ class Constants:
         return self.views
 
 
-class _Member:
-    """One parameter of a bundle: where its numbers lie in the bundle's flat arrays."""
-
-    __slots__ = ("array", "grad", "held", "param", "state", "value")
-
-    def __init__(self, param: Tensor, state: dict[str, Any]) -> None:
-        self.param = param
-        self.array = param._array
-        self.state = state
-        self.held: list[tuple[str, Tensor, np.ndarray]] = []
-        self.value: Any = None
-        self.grad: Any = None
-
-    def unchanged(self, state: Any) -> bool:
-        """Whether the state is still the one whose arrays the bundle holds (programs do edit optimizer state)."""
-        if state.get(self.param) is not self.state or self.param._array is not self.array:
-            return False
-        for name, tensor, array in self.held:
-            if self.state.get(name) is not tensor or tensor._array is not array:
-                return False
-        return True
-
-
 class _Bundle:
     """Small parameters of a group whose update runs once over flat arrays; their state tensors are views of those."""
 
-    def __init__(self, params: list[Tensor], states: list[dict[str, Any]], names: tuple[str, ...]) -> None:
+    def __init__(
+        self, params: list[Any], places: list[int], states: list[dict[str, Any]], names: tuple[str, ...]
+    ) -> None:
         dtype = params[0]._array.dtype
         total = sum(param._array.size for param in params)
         self.value = np.empty(total, dtype)
@@ -71,38 +51,53 @@ class _Bundle:
         self.steps = np.empty(len(params), np.float32)
         self.ids = {id(param) for param in params}
         self.counts_steps = "step" in states[0]
-        self.members = [_Member(param, state) for param, state in zip(params, states, strict=True)]
+        self.first_state = states[0]
+        # Per parameter: itself, its place in the group, its array, its state, what of that is held here, where its
+        # value and gradient go.
+        self.members: list[tuple[Any, ...]] = []
         start = 0
-        for number, member in enumerate(self.members):
-            shape = member.param._shape
-            stop = start + member.param._array.size
-            member.value = self.value[start:stop].reshape(shape)
-            member.grad = self.grad[start:stop].reshape(shape)
-            for name, flat in zip(names, self.states, strict=True):
-                self._move(member, name, flat[start:stop].reshape(shape))
+        for number, (param, place, state) in enumerate(zip(params, places, states, strict=True)):
+            shape, stop = param._shape, start + param._array.size
+            held = [_move(state, name, flat[start:stop].reshape(shape)) for name, flat in zip(names, self.states)]
             if self.counts_steps:
-                self._move(member, "step", self.steps[number : number + 1].reshape(()))
+                held.append(_move(state, "step", self.steps[number : number + 1].reshape(())))
+            value, grad = self.value[start:stop].reshape(shape), self.grad[start:stop].reshape(shape)
+            self.members.append((param, place, param._array, state, held, value, grad))
             start = stop
 
-    def _move(self, member: _Member, name: str, place: np.ndarray) -> None:
-        place[...] = member.state[name]._array
-        tensor = member.state[name] = wrap(place)
-        member.held.append((name, tensor, place))
+    def gather(self, state: Any, params: list[Any]) -> bool:
+        """Copy values and gradients in; False if a member has no gradient or is not what it was.
 
-    def gather(self, state: Any) -> bool:
-        """Copy values and gradients in; False if a member has no gradient or no longer belongs."""
-        for member in self.members:
-            gradient = member.param._grad
-            if gradient is None or not member.unchanged(state):
+        Programs do edit parameter lists and optimizer state, so every entry that the bundle holds is looked at.
+        """
+        for param, place, array, own, held, value, grad in self.members:
+            gradient = param._grad
+            if (
+                gradient is None
+                or param._array is not array
+                or place >= len(params)
+                or params[place] is not param
+                or state.get(param) is not own
+            ):
                 return False
-            member.value[...] = member.array
-            member.grad[...] = gradient._array
+            for name, tensor, kept in held:
+                if own.get(name) is not tensor or tensor._array is not kept:
+                    return False
+            value[...] = array
+            grad[...] = gradient._array
         return True
 
     def scatter(self) -> None:
-        for member in self.members:
-            member.array[...] = member.value
-            bump(member.param)
+        for param, _, array, _, _, value, _ in self.members:
+            array[...] = value
+            bump(param)
+
+
+def _move(state: dict[str, Any], name: str, place: np.ndarray) -> tuple[str, Tensor, np.ndarray]:
+    """Put a state entry's numbers into ``place`` and let the entry be a tensor over it."""
+    place[...] = state[name]._array
+    tensor = state[name] = wrap(place)
+    return name, tensor, place
 
 
 def _overlap(arrays: list[np.ndarray]) -> bool:
@@ -116,7 +111,7 @@ def _real(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind != "c":
         return array
     if not array.flags.c_contiguous:
-        raise NotImplementedError("optim: a complex parameter must be contiguous; call .contiguous() before wrapping it")
+        raise NotImplementedError("optim: a complex parameter must be contiguous; make it so before wrapping it")
     return array.reshape(-1).view(array.real.dtype)
 
 
@@ -160,9 +155,12 @@ class ElementwiseOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient. ``closure`` recomputes the loss, which is returned."""
         loss = self._evaluate(closure)
-        with np.errstate(all="ignore"):  # torch overflows quietly, and so must a step
+        warned = hush(SILENT)  # torch overflows quietly, and so must a step
+        try:
             for number, group in enumerate(self.param_groups):
                 self._step_group(number, group)
+        finally:
+            unhush(warned)
         return loss
 
     def _step_group(self, number: int, group: dict[str, Any]) -> None:
@@ -174,8 +172,10 @@ class ElementwiseOptimizer(Optimizer):
                 bundles[number] = bundle
         done: set[int] = set()
         if bundle is not None:
-            if bundle.gather(self.state) and self._step_bundle(group, bundle):
+            if bundle.gather(self.state, group["params"]) and self._step_bundle(group, bundle):
                 done = bundle.ids
+                if len(done) == len(group["params"]):
+                    return
             else:
                 self._drop_bundle(number)
         for param in group["params"]:
@@ -254,28 +254,32 @@ class ElementwiseOptimizer(Optimizer):
         if not self._bundles_allowed:
             return None
         small = [
-            param
-            for param in group["params"]
+            (place, param)
+            for place, param in enumerate(group["params"])
             if param._grad is not None
             and param._array.size <= SMALL
             and param._array.dtype.kind == "f"
             and param._array.dtype.itemsize >= 4
         ]
         if small:
-            small = [param for param in small if param._array.dtype == small[0]._array.dtype]
-        if len(small) < 2 or _overlap([param._array for param in small]):
+            dtype = small[0][1]._array.dtype
+            small = [(place, param) for place, param in small if param._array.dtype == dtype]
+        if len(small) < 2 or _overlap([param._array for _, param in small]):
             return None
         names = self._state_names(group)
-        states = [self._ensure_state(group, param, names) for param in small]
+        for param in group["params"]:  # all, so that the state lists parameters in their order
+            if param._grad is not None:
+                self._ensure_state(group, param, names)
+        states = [self.state[param] for _, param in small]
         wanted = {*names, *(["step"] if "step" in states[0] else [])}
-        for param, state in zip(small, states, strict=True):
+        for (_, param), state in zip(small, states, strict=True):
             if not all(isinstance(state.get(name), Tensor) for name in wanted):
                 return None
             if any(state[name]._array.dtype != param._array.dtype for name in names):
                 return None
         if "step" in states[0] and len({state["step"]._array.item() for state in states}) > 1:
             return None
-        return _Bundle(small, states, names)
+        return _Bundle([param for _, param in small], [place for place, _ in small], states, names)
 
     def _step_bundle(self, group: dict[str, Any], bundle: _Bundle) -> bool:
         """Run the update over the bundle; False (and nothing done) if its members no longer stand at the same step."""
@@ -286,7 +290,7 @@ class ElementwiseOptimizer(Optimizer):
             if steps.count(steps[0]) != len(steps):
                 return False
             bundle.steps += _ONE
-        numbers = self._constants(group, step, bundle.members[0].state, bundle.value.dtype)
+        numbers = self._constants(group, step, bundle.first_state, bundle.value.dtype)
         self._run(group, numbers, bundle.value, bundle.grad, bundle.states)
         bundle.scatter()
         return True

@@ -9,8 +9,9 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from ..nn.hooks import RemovableHandle, add_hook
+from ..nn.hooks import add_hook
 from ..tensor import Tensor
+from ..tensor.hooks import RemovableHandle
 
 
 class _Required:
@@ -161,7 +162,8 @@ class Optimizer:
             return
         plain_step = self.step
 
-        def step(*args: Any, **kwargs: Any) -> Any:
+        def step(*given: Any, **kwargs: Any) -> Any:
+            args: tuple[Any, ...] = (self, *given)  # hooks see the optimizer among the arguments, as torch's do
             for pre_hook in self._optimizer_step_pre_hooks.values():
                 result = pre_hook(self, args, kwargs)
                 if result is not None:
@@ -170,7 +172,7 @@ class Optimizer:
                             f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                         )
                     args, kwargs = result
-            outcome = plain_step(*args, **kwargs)
+            outcome = plain_step(*args[1:], **kwargs)
             for post_hook in self._optimizer_step_post_hooks.values():
                 post_hook(self, args, kwargs)
             return outcome

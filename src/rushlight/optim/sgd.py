@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph.versions import bump
 from ..tensor import Tensor, wrap
-from .elementwise import BLOCK, Constants, ElementwiseOptimizer
+from .elementwise import BLOCK, ElementwiseOptimizer
 from .optimizer import refuse
 
 
@@ -58,21 +58,22 @@ class SGD(ElementwiseOptimizer):
     def _descend(self, group: dict[str, Any]) -> None:
         """The plain step. It has no state, so it skips all that looks after state."""
         rate = float(group["lr"])
-        rates = self._cache("_rates")
+        known_dtype: Any = None
+        lr: Any = None
         for param in group["params"]:
             gradient = param._grad
             if gradient is None:
                 continue
             array = param._array
-            if array.size > BLOCK or array.dtype.kind != "f":
+            if array.dtype is not known_dtype:
+                known_dtype = array.dtype
+                # As a 0-d array of the parameter's dtype: see Constants.
+                lr = np.array(rate, known_dtype)
+            if array.size > BLOCK or known_dtype.kind != "f":
                 self._step_one(group, param)
-                continue
-            constants = rates.get(array.dtype)
-            if constants is None:
-                constants = rates[array.dtype] = Constants(1, array.dtype)
-            (lr,) = constants.set((rate,))
-            np.subtract(array, np.multiply(gradient._array, lr), array)
-            bump(param)
+            else:
+                np.subtract(array, np.multiply(gradient._array, lr), array)
+                bump(param)
 
     def _state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] else ()

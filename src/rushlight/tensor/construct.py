@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import dtypes
-from .core import Tensor, wrap
+from .core import Tensor, fresh, wrap
 
 
 class layout:
@@ -52,55 +52,111 @@ def to_array(data: Any, dtype: np.dtype | None = None, copy: bool = True) -> np.
     if isinstance(data, Tensor):
         array = data._array
     elif isinstance(data, np.ndarray):
-        dtypes.from_numpy(data.dtype)
+        _check_array(data)
         array = data
     elif isinstance(data, np.generic):
         array = np.asarray(data)
         dtypes.from_numpy(array.dtype)
-    elif isinstance(data, (bool, int, float, complex)):
-        return _number(data, dtype)
-    elif isinstance(data, (list, tuple, range)):
-        return _nested(data, dtype)
-    elif hasattr(data, "__array__") or hasattr(data, "__array_interface__") or hasattr(data, "__cuda_array_interface__"):
+    elif _is_sequence(data):
+        if not hasattr(data, "__array__"):
+            return _nested(data, dtype)
         array = np.asarray(data)
         dtypes.from_numpy(array.dtype)
-    elif hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes, dict)):
-        return _nested(list(data), dtype)
     else:
-        if isinstance(data, (str, dict, set)) or data is None:
-            if isinstance(data, str):
-                raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+        return _numbers([data], dtype).reshape(())
     if dtype is not None and array.dtype != dtype:
         return array.astype(dtype)
-    return array.copy() if copy else array
+    return array.copy(order="K") if copy else array
 
 
-def _number(data: Any, dtype: np.dtype | None) -> np.ndarray:
-    wanted = dtypes.number_dtype(data) if dtype is None else dtype
-    try:
-        return np.array(data, wanted)
-    except OverflowError:
-        raise RuntimeError(f"value cannot be converted to type {dtypes.from_numpy(wanted).name} without overflow") from None
+def _check_array(array: np.ndarray) -> None:
+    """Refuse an array that no tensor can have."""
+    dtypes.from_numpy(array.dtype)
+    if any(stride < 0 for stride in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, as after array[::-1]; tensors have "
+                         "none. Pass array.copy().")
+
+
+_NO_SEQUENCES = (Tensor, str, bytes, dict, np.generic)
+
+
+def _is_sequence(data: Any) -> bool:
+    """Whether tensor() looks for numbers inside it. A tensor within a list counts as one number."""
+    if isinstance(data, (list, tuple, range)):
+        return True
+    return hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, _NO_SEQUENCES)
 
 
 def _nested(data: Any, dtype: np.dtype | None) -> np.ndarray:
-    """Lists of numbers, tensors or arrays, nested to any depth."""
-    shape = _nested_shape(data)
+    """Sequences of numbers, nested to any depth."""
+    shape: list[int] = []
+    first = data
+    while _is_sequence(first):
+        shape.append(len(first))
+        if not shape[-1]:
+            break
+        first = first[0]
     leaves: list[Any] = []
     _flatten(data, shape, 0, leaves)
-    if dtype is None:
-        dtype = dtypes.default_numpy() if not leaves else None
-        if dtype is None:
-            kinds = {_leaf_dtype(leaf) for leaf in leaves}
-            for kind in kinds:
-                dtype = kind if dtype is None else dtypes.promote(dtype, kind)
-    values = [leaf.item() if isinstance(leaf, (Tensor, np.ndarray, np.generic)) else leaf for leaf in leaves]
+    if isinstance(first, str):
+        raise ValueError(f"too many dimensions '{type(first).__name__}'")
+    return _numbers(leaves, dtype).reshape(shape)
+
+
+def _flatten(data: Any, shape: list[int], depth: int, leaves: list) -> None:
+    if depth == len(shape):
+        leaves.append(data)
+        return
+    if not _is_sequence(data):
+        raise TypeError(f"not a sequence: {type(data).__name__} at dim {depth}, where the first entry is a sequence of "
+                        f"length {shape[depth]}")
+    if len(data) != shape[depth]:
+        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
+    if isinstance(data, np.ndarray) and data.shape == tuple(shape[depth:]):
+        leaves.extend(data.reshape(-1))
+        return
+    for one in data:
+        _flatten(one, shape, depth + 1, leaves)
+
+
+def _numbers(leaves: list[Any], dtype: np.dtype | None) -> np.ndarray:
+    """A flat array of the numbers in `leaves`; what does not fit is refused as PyTorch refuses it."""
+    kinds = {type(leaf) for leaf in leaves}
+    wanted = dtype
+    if wanted is None:
+        wanted = dtypes.default_numpy() if not leaves else None
+        for number in [leaves[0]] if len(kinds) == 1 and kinds <= _PLAIN else leaves:
+            kind = _leaf_dtype(number)
+            wanted = kind if wanted is None else dtypes.promote(wanted, kind)
+    assert wanted is not None
+    category = dtypes.category(wanted)
+    if not kinds <= _PLAIN:
+        leaves = [_plain(leaf, category) for leaf in leaves]
+    if category == dtypes.INTEGER:
+        return _integers(leaves, wanted)
     try:
-        return np.array(values, dtype).reshape(shape)
+        return np.array(leaves, wanted)
     except OverflowError:
-        raise RuntimeError("Overflow when unpacking long: a number does not fit the dtype") from None
+        raise ValueError("Overflow when unpacking long long") from None
+    except TypeError:
+        raise TypeError("must be real number, not complex") from None
+
+
+_PLAIN = {bool, int, float, complex}
+
+
+def _plain(leaf: Any, category: int) -> Any:
+    """A leaf as a Python number."""
+    if isinstance(leaf, (Tensor, np.ndarray, np.generic)):
+        size = leaf._array.size if isinstance(leaf, Tensor) else leaf.size
+        if size != 1:
+            raise ValueError(f"only one element tensors can be converted to Python scalars, and this one has {size}")
+        return leaf.item()
+    if isinstance(leaf, (int, float, complex)):
+        return leaf
+    name = type(leaf).__name__
+    raise TypeError(f"'{name}' object cannot be interpreted as an integer" if category == dtypes.INTEGER
+                    else f"must be real number, not {name}")
 
 
 def _leaf_dtype(leaf: Any) -> np.dtype:
@@ -108,59 +164,57 @@ def _leaf_dtype(leaf: Any) -> np.dtype:
         return leaf._array.dtype
     if isinstance(leaf, (np.ndarray, np.generic)):
         return leaf.dtype
+    if isinstance(leaf, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
+    if _is_sequence(leaf):
+        return dtypes.bool_.numpy  # refused a moment later, as a number of the dtype that the others ask for
+    if not isinstance(leaf, (bool, int, float, complex)):
+        raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
     return dtypes.number_dtype(leaf)
 
 
-def _nested_shape(data: Any) -> tuple[int, ...]:
-    shape: list[int] = []
-    while isinstance(data, (list, tuple, range)) or (isinstance(data, (Tensor, np.ndarray)) and len(data.shape)):
-        if isinstance(data, (Tensor, np.ndarray)):
-            shape.extend(data.shape)
-            break
-        shape.append(len(data))
-        if not data:
-            break
-        data = data[0]
-    return tuple(shape)
+def _integers(leaves: list[Any], dtype: np.dtype) -> np.ndarray:
+    given = np.array(leaves, None if leaves else dtype)
+    if given.dtype.kind == "c":
+        raise TypeError("'complex' object cannot be interpreted as an integer")
+    if given.dtype.kind == "O" or (given.dtype.kind == "u" and dtype != given.dtype):
+        raise ValueError("Overflow when unpacking long long")
+    if given.dtype.kind == "f" and all(abs(leaf) < 2**63 for leaf in leaves):  # not so with nan
+        dtypes.check_number(min(leaves), dtype)
+        given = np.array([int(leaf) for leaf in leaves])
+    if given.size:
+        for extreme in (given.min().item(), given.max().item()):
+            dtypes.check_number(extreme, dtype)
+    return given.astype(dtype)
 
 
-def _flatten(data: Any, shape: tuple[int, ...], depth: int, leaves: list) -> None:
-    if depth == len(shape):
-        if isinstance(data, (str, bytes, dict)) or data is None:
-            raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-        if isinstance(data, (list, tuple)):
-            raise ValueError(f"only one element tensors can be converted to Python scalars: expected a number at dim {depth} "
-                             f"but got a sequence of length {len(data)}")
-        if not isinstance(data, (bool, int, float, complex, np.generic)) and not (
-                isinstance(data, (Tensor, np.ndarray)) and not len(data.shape)):
-            raise TypeError(f"must be real number, not {type(data).__name__}")
-        leaves.append(data)
-        return
-    if not hasattr(data, "__len__") or (isinstance(data, (Tensor, np.ndarray)) and not len(data.shape)):
-        raise TypeError(f"expected a sequence of length {shape[depth]} at dim {depth}, not {type(data).__name__}: the nested "
-                        "lists do not have one shape")
-    if len(data) != shape[depth]:
-        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
-    if isinstance(data, (Tensor, np.ndarray)):
-        array = data._array if isinstance(data, Tensor) else data
-        if array.shape != shape[depth:]:
-            raise ValueError(f"expected shape {list(shape[depth:])} at dim {depth} (got {list(array.shape)})")
-        leaves.extend(array.reshape(-1))
-        return
-    for one in data:
-        _flatten(one, shape, depth + 1, leaves)
+def as_leaf(made: Tensor, requires_grad: bool) -> Tensor:
+    """The new tensor, requiring grad if that was asked for."""
+    if requires_grad:
+        if dtypes.category(made._array.dtype) < dtypes.FLOATING:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients, and this one would "
+                               f"be {made.dtype.name}")
+        made.requires_grad_()
+    return made
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:
     """A new leaf tensor with a copy of the data."""
     check_place(device, pin_memory)
     if isinstance(data, Tensor):
         import warnings
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than tensor(sourceTensor).", UserWarning,
-                      stacklevel=2)
-    made = wrap(to_array(data, None if dtype is None else dtypes.to_numpy(dtype)))
-    return made.requires_grad_() if requires_grad else made
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone(): tensor() "
+                      "is for data that is no tensor yet.", UserWarning, stacklevel=2)
+    elif isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    return as_leaf(fresh(to_array(data, _wanted("tensor", dtype))), requires_grad)
+
+
+def _wanted(function: str, dtype: Any) -> np.dtype | None:
+    if dtype is None or dtype.__class__ is dtypes.dtype or dtype in (float, int, bool, complex):
+        return None if dtype is None else dtypes.to_numpy(dtype)
+    raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -168,31 +222,53 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     check_place(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)  # type: ignore[attr-defined]
-    wanted = None if dtype is None else dtypes.to_numpy(dtype)
-    return wrap(to_array(data, wanted, copy=False))
+    return fresh(to_array(data, _wanted("as_tensor", dtype), copy=False))
 
 
-asarray = as_tensor
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool | None = None) -> Tensor:
+    """The object as a tensor: over its memory unless copy=True, or where that cannot be (with copy=False: an error)."""
+    made = as_tensor(obj, dtype, device)
+    shared = made is obj or (isinstance(obj, np.ndarray) and np.may_share_memory(made._array, obj))
+    if copy is False and not shared:
+        raise ValueError(f"can't alias {type(obj).__name__} as a tensor with these options without a copy")
+    if copy and shared:
+        made = made.clone()  # type: ignore[attr-defined]
+    if requires_grad is None:
+        return made
+    if made.requires_grad and not requires_grad:
+        return made.detach()
+    return made if made.requires_grad else as_leaf(made, requires_grad)
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor over the array's own memory."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    dtypes.from_numpy(array.dtype)
-    if any(stride < 0 for stride in array.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-                         "currently supported. (You can probably work around this by making a copy of your array with "
-                         "array.copy().)")
+    _check_array(array)
     if not array.flags.writeable:
         import warnings
-        warnings.warn("The given NumPy array is not writable: writing to this tensor raises an error. Copy the array if you "
-                      "mean to write to it.", UserWarning, stacklevel=2)
-    return wrap(array)
+        warnings.warn("The given NumPy array is not writable: writing to this tensor raises an error. Copy the array if "
+                      "you mean to write to it.", UserWarning, stacklevel=2)
+    return fresh(array)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    return wrap(np.frombuffer(buffer, dtypes.to_numpy(dtype), count, offset)).requires_grad_(requires_grad)
+    """A tensor over the memory of an object with a buffer: bytes, bytearray, array.array, mmap."""
+    kind = dtypes.to_numpy(dtype)
+    length, size = memoryview(buffer).nbytes, kind.itemsize
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
+                         "minus 1")
+    if count > 0 and offset + count * size > length:
+        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be "
+                         f"greater than actual buffer length ({length} bytes)")
+    if count < 0 and (length - offset) % size:
+        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
+                         f"element size ({size})")
+    return as_leaf(wrap(np.frombuffer(buffer, kind, count, offset)), requires_grad)
 
 
 def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -208,24 +284,30 @@ def from_dlpack(source: Any) -> Tensor:
     return wrap(np.from_dlpack(source))
 
 
-def legacy_tensor(*args: Any, dtype: np.dtype | None = None, **kwargs: Any) -> Tensor:
-    """Tensor(2, 3), Tensor([1, 2]): sizes give uninitialised memory, a sequence gives its values as the default dtype."""
+def legacy_tensor(*args: Any, of: np.dtype | None = None, **kwargs: Any) -> Tensor:
+    """Tensor(2, 3), Tensor([1, 2]): sizes give uninitialised memory, a sequence its values in the default dtype.
+
+    `of`: the dtype, for FloatTensor and its relatives.
+    """
     device = kwargs.pop("device", None)
     check_place(device)
     if kwargs:
-        raise TypeError(f"new() received an invalid keyword argument: {', '.join(kwargs)}")
-    wanted = dtypes.default_numpy() if dtype is None else dtype
+        raise TypeError("new() received an invalid combination of arguments: it takes no "
+                        f"{', '.join(kwargs)}. Use tensor()")
+    wanted = dtypes.default_numpy() if of is None else of
     if not args:
         return wrap(np.empty(0, wanted))
     if len(args) == 1:
         first = args[0]
         if isinstance(first, Tensor):
-            if first._array.dtype != wanted:
+            if of is not None and first._array.dtype != of:
                 raise TypeError(f"expected {dtypes.from_numpy(wanted)} (got {first.dtype})")
             return first.detach()
         if isinstance(first, tuple) and type(first).__name__ == "Size":
             return wrap(np.zeros(first, wanted))
         if not isinstance(first, (int, np.integer)) or isinstance(first, bool):
+            if not _is_sequence(first):
+                raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
             return wrap(to_array(first, wanted))
     return wrap(np.zeros(tuple(int(a) for a in args), wanted))
 
@@ -238,7 +320,7 @@ def typed_constructor(name: str, dtype: dtypes.dtype) -> Any:
             return isinstance(value, Tensor) and value.dtype is dtype
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
-            return legacy_tensor(*args, dtype=dtype.numpy, **kwargs)
+            return legacy_tensor(*args, of=dtype.numpy, **kwargs)
 
     made = Meta(name, (), {"dtype": dtype, "is_cuda": False})
     made.__module__ = "torch"
