@@ -73,17 +73,10 @@ def chain_by_leaf(torch: Any) -> Step:
 def perceptron(torch: Any, layers: int, width: int) -> Any:
     """A multi-layer perceptron of equal widths, as a module of its own."""
 
-    class Perceptron(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = torch.nn.ModuleList([torch.nn.Linear(width, width) for _ in range(layers)])
-
-        def forward(self, inputs: Any) -> Any:
-            for layer in self.layers[:-1]:
-                inputs = torch.nn.functional.relu(layer(inputs))
-            return self.layers[-1](inputs)
-
-    return fill(torch, Perceptron())
+    modules: list[Any] = []
+    for _ in range(layers - 1):
+        modules += [torch.nn.Linear(width, width), torch.nn.ReLU()]
+    return fill(torch, torch.nn.Sequential(*modules, torch.nn.Linear(width, width)))
 
 
 def training_step(torch: Any, layers: int, rows: int, width: int, optimizer_name: str, rate: float) -> Step:

@@ -44,15 +44,15 @@ from .ops import table
 
 table.PUBLIC.append(globals())
 
-from .ops.families import load_core  # noqa: E402 - the operations publish themselves into this namespace
+from .ops.families import load_core
 
 load_core()
 
-from .arrays.dtypes import bool_ as bool  # noqa: E402
-from .arrays.dtypes import float32 as float  # noqa: E402
-from .arrays.dtypes import int32 as int  # noqa: E402
-from .tensor import Size, Tensor  # noqa: E402
-from .tensor.construct import (  # noqa: E402
+from .arrays.dtypes import bool_ as bool
+from .arrays.dtypes import float32 as float
+from .arrays.dtypes import int32 as int
+from .tensor import Size, Tensor
+from .tensor.construct import (
     as_tensor,
     asarray,
     channels_last,

@@ -136,6 +136,10 @@ class Engine:
             return self.named(str(value).removeprefix("torch."))
         if isinstance(value, torch.device):
             return self.module.device(str(value))
+        if isinstance(value, torch.nn.Module):
+            if list(value.parameters()):
+                raise NotPortable(type(value).__name__)
+            return self.named(f"nn.{type(value).__name__}")()
         if hasattr(value, "__name__") and (getattr(value, "__module__", None) or "").startswith("torch"):
             return self.named(self.public_path(value))
         return value
@@ -366,7 +370,7 @@ def assert_same_gradients(expected: list[Any], found: list[Any], what: str) -> N
     for number, (one, other) in enumerate(zip(expected, found, strict=True)):
         if (one is None) != (other is None):
             present = array_of(other if one is None else one)
-            assert not present.any(), f"{what} {number}: None for {'torch' if one is None else 'rushlight'} only"
+            assert np.allclose(present, 0, rtol=0, atol=1e-10), f"{what} {number}: None for {'torch' if one is None else 'rushlight'} only"
         else:
             assert_same(one, other, f"{what} {number}")
 

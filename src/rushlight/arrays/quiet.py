@@ -7,7 +7,7 @@ import numpy as np
 
 try:
     # NumPy keeps its error state in a context variable. Setting it takes 0.1 us; np.errstate, which sets it too, 0.9.
-    from numpy._core._ufunc_config import _extobj_contextvar, _make_extobj
+    from numpy._core._ufunc_config import _extobj_contextvar, _make_extobj  # type: ignore[attr-defined]
 
     SILENT: Any = _make_extobj(all="ignore")
     hush: Any = _extobj_contextvar.set

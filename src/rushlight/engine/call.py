@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from heapq import heappop
 from itertools import count
 from sys import _getframe
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from ..graph.node import LEAF, UNRECORDED, BackwardCall, Output
 from ..ops.fit import fit
 from ..tensor import Tensor, wrap
 from ..tensor.visible import GradientEdge
-from .full import FullPass, Targets
-from .passes import Handover, short_pass
+from .full import FullPass, Targets, leads_only_to, running
+from .passes import Handover, run_nodes, short_pass
 
 _next_call = count(1).__next__
 _warned_of_cycle = False
@@ -158,16 +159,40 @@ def _run(kind: str, roots: tuple, gradients: list, retain: bool, create_graph: b
     code, instruction = facts.here()
     call = BackwardCall(kind, _next_call(), code, instruction)
     nodes = [r._node.node if r._node.__class__ is Output else r._node for r in roots if r._node is not LEAF]
-    targets = None if inputs is None else Targets(inputs, nodes, accumulate)
-    full = FullPass(call, retain, create_graph, targets)
+    full = FullPass(call, retain, create_graph, None)
+    full.for_inputs = inputs is not None
     for root, gradient in zip(roots, gradients, strict=True):
         _start(full, root, gradient if full.tensors else fit(gradient._array, (root._shape, root._array.dtype)))
-    if inputs is not None or full.tensors or state.anomaly or not full.heap or any(leaf._hooked for leaf in full.leaves):
+    special = full.tensors or state.anomaly or not full.heap or any(leaf._hooked for leaf in full.leaves)
+    if inputs is not None:
+        if not accumulate and not special and all(one._node is LEAF for one in inputs) and leads_only_to(nodes, set(inputs)):
+            return _collect(full, inputs)
+        full.targets = targets = Targets(inputs, nodes, accumulate)
+        full.run()
+        return tuple(targets.results)
+    if special:
         full.run()
     else:
         node, gradient, _ = full.pending.pop(heappop(full.heap))
         _short(full, node, gradient)
-    return tuple(targets.results) if targets is not None else ()
+    return ()
+
+
+def _collect(full: FullPass, inputs: list) -> tuple:
+    """grad() where the whole graph leads to the inputs and to nothing else: the short pass finds all gradients."""
+    node, gradient, _ = full.pending.pop(heappop(full.heap))
+    running.passes.append(full)
+    try:
+        run_nodes(node, gradient, full.heap, full.pending, full.leaves, full.call, full.retain)
+    except Handover:
+        full.targets = Targets(inputs, [entry[0] for entry in full.pending.values()], False)  # what is left to do
+        full.run()
+        return tuple(full.targets.results)
+    finally:
+        running.passes.pop()
+    holders = [(leaf, full.leaves.get(leaf)) for leaf in inputs]
+    return tuple(None if holder is None else full.hand_out(fit(holder[0], (leaf._shape, leaf._array.dtype)))
+                 for leaf, holder in holders)
 
 
 def _short(full: FullPass, node: list, gradient: Any) -> None:

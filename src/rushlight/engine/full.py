@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import quiet
+from ..graph import facts
 from ..graph.errors import freed_error
 from ..graph.modes import set_grad, state
 from ..graph.node import EDGES, EXTRA, ORDER, SAVED, SPEC, BackwardCall, Extra, Output, edges_of
@@ -37,6 +38,30 @@ def reachable(nodes: Iterable[list]) -> list[list]:
                 seen[edge[ORDER]] = edge
                 found.append(edge)
     return found
+
+
+def leads_only_to(roots: list[list], leaves: set) -> bool:
+    """Whether every way through the graph ends at one of these leaves, and none at nothing."""
+    seen = {node[ORDER] for node in roots}
+    found = list(roots)
+    for node in found:  # which grows as it is read
+        edges = node[EDGES]
+        ends = True
+        for edge in edges if edges.__class__ is tuple else (edges,):
+            if edge.__class__ is Output:
+                edge = edge.node
+            if edge.__class__ is list:
+                ends = False
+                if edge[ORDER] not in seen:
+                    seen.add(edge[ORDER])
+                    found.append(edge)
+            elif edge is not None:
+                if edge not in leaves:
+                    return False
+                ends = False
+        if ends:
+            return False
+    return True
 
 
 _EMPTY = ()
@@ -106,6 +131,7 @@ class FullPass:
         # Inside a dual level gradients are tensors too, since they have tangents.
         self.tensors = tensors or state.forward_level >= 0
         self.targets = targets
+        self.for_inputs = targets is not None  # whether the call named inputs
         self.heap: list[int] = []
         self.pending: dict[int, list] = {}
         self.leaves: dict[Any, list] = {}
@@ -118,6 +144,7 @@ class FullPass:
         set_grad(self.records)
         token = quiet.hush(quiet.SILENT)
         running.passes.append(self)
+        facts.passing.sites.append(facts.CallSite(self.call.code, self.call.instruction))
         try:
             self.count_edges()
             for leaf in [one for one in self.leaves if not self.waiting.get(one)]:
@@ -138,6 +165,7 @@ class FullPass:
                 made = gradients = None
         finally:
             running.passes.pop()
+            facts.passing.sites.pop()
             quiet.unhush(token)
             set_grad(enabled)
 
@@ -364,6 +392,9 @@ class FullPass:
                 _check_count(hook, replaced, len(results))
                 results = tuple(self.from_tensor(r) for r in replaced)
         return results
+
+
+facts.pass_code = FullPass.run.__code__
 
 
 def _check_hook_result(hook: Any, given: Tensor, returned: Any) -> None:

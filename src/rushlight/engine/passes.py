@@ -33,12 +33,18 @@ def short_pass(node: list, g: Any, heap: list[int], pending: dict[int, list], le
     pending  order -> [node, gradient, whether that array is ours to add to]
     leaves   leaf -> [gradient, ours]
     """
+    run_nodes(node, g, heap, pending, leaves, call, retain)
+    accumulate_all(leaves)
+
+
+def run_nodes(node: list, g: Any, heap: list[int], pending: dict[int, list], leaves: dict[Any, list], call: BackwardCall,
+              retain: bool) -> None:
+    """The same, leaving the gradients of the leaves in `leaves`."""
     token = quiet.hush(quiet.SILENT)
     try:
         _loop(node, g, heap, pending, leaves, call, retain)
     finally:
         quiet.unhush(token)
-    accumulate_all(leaves)
 
 
 def _loop(node: list, g: Any, heap: list[int], pending: dict[int, list], leaves: dict[Any, list], call: BackwardCall,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -52,12 +53,43 @@ def is_library(code: CodeType) -> bool:
     return known
 
 
-def leave_library(frame: FrameType) -> FrameType:
+class Passing(threading.local):
+    """The backward passes that record a graph in this thread; each knows the user's line that called for it."""
+
+    def __init__(self) -> None:
+        self.sites: list[Any] = []
+
+
+passing = Passing()
+# The code of the loop that runs such a pass; the engine puts it here. Nothing further out need be looked at.
+pass_code: CodeType | None = None
+
+
+class CallSite:
+    """What is asked of a frame, for a line that is known already."""
+
+    __slots__ = ("f_code", "f_lasti")
+
+    def __init__(self, code: Any, instruction: int) -> None:
+        self.f_code = code
+        self.f_lasti = instruction
+
+
+def leave_library(frame: FrameType) -> Any:
     """The nearest frame outside Rushlight; the given one where there is none."""
     outer: FrameType | None = frame
-    while outer is not None and is_library(outer.f_code):
+    known = _library_files.get
+    while outer is not None:
+        code = outer.f_code
+        inside = known(code.co_filename)
+        if inside is None:
+            inside = is_library(code)
+        if not inside:
+            return outer
+        if code is pass_code and passing.sites:
+            return passing.sites[-1]
         outer = outer.f_back
-    return outer or frame
+    return frame
 
 
 def here() -> tuple[Any, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..tensor import Tensor
 from . import functional as F
 from . import init
-from ..ops.convolution import per_dimension
+from .functional_spatial import per_dimension
 from .linear import empty_parameter
 from .module import Module
 
@@ -36,7 +36,7 @@ class _ConvNd(Module):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
-            if padding == "same" and any(step != 1 for step in per_dimension(stride, rank, "stride")):
+            if padding == "same" and any(step != 1 for step in per_dimension(stride, rank)):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(
@@ -46,12 +46,12 @@ class _ConvNd(Module):
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = per_dimension(kernel_size, rank, "kernel_size")
-        self.stride = per_dimension(stride, rank, "stride")
-        self.padding = padding if isinstance(padding, str) else per_dimension(padding, rank, "padding")
-        self.dilation = per_dimension(dilation, rank, "dilation")
+        self.kernel_size = per_dimension(kernel_size, rank)
+        self.stride = per_dimension(stride, rank)
+        self.padding = padding if isinstance(padding, str) else per_dimension(padding, rank)
+        self.dilation = per_dimension(dilation, rank)
         self.transposed = self._transposed
-        self.output_padding = per_dimension(output_padding, rank, "output_padding")
+        self.output_padding = per_dimension(output_padding, rank)
         self.groups = groups
         self.padding_mode = padding_mode
         channels = (in_channels, out_channels // groups) if self._transposed else (out_channels, in_channels // groups)

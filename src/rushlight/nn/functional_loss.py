@@ -263,8 +263,13 @@ def multi_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Hinge loss of every wrong class against the right one."""
     reduction = reduction_from_legacy(size_average, reduce, reduction)
+    check_reduction(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    if input.dim() > 2 or (input.dim() and not input.size(-1)):
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
     single = target.dim() == 0
     scores, wanted = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
     right = scores.gather(1, wanted.unsqueeze(1))
@@ -284,7 +289,10 @@ def multilabel_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Hinge loss of every class that is not a target against every one that is; targets end at the first -1."""
     reduction = reduction_from_legacy(size_average, reduce, reduction)
+    check_reduction(reduction)
     single = input.dim() <= 1
+    if target.shape != input.shape and not (single and target.numel() == input.numel()):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     scores, wanted = (input.reshape(1, -1), target.reshape(1, -1)) if single else (input, target)
     listed = (wanted < 0).cumsum(1) == 0
     places = wanted.clamp_min(0)

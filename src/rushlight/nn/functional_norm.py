@@ -117,6 +117,8 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root of the mean square over the last dimensions."""
     shape = tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, but got normalized_shape = []")
     if tuple(input.shape[len(input.shape) - len(shape) :]) != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], "

@@ -159,8 +159,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"but expected {weight.size(1)} and {weight.size(2)}"
         )
     outer = input1.unsqueeze(-1) * input2.unsqueeze(-2)
-    flat = outer.reshape(*outer.shape[:-2], -1)
-    return TENSORS.linear(flat, weight.reshape(weight.size(0), -1), bias)
+    pairs = weight.size(1) * weight.size(2)
+    flat = outer.reshape(*outer.shape[:-2], pairs)
+    return TENSORS.linear(flat, weight.reshape(weight.size(0), pairs), bias)
 
 
 # -------------------------------------------------------------------------------------------------- embeddings

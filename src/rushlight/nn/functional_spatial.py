@@ -106,11 +106,13 @@ def _unpooled_size(rank: int, input: Tensor, kernel: tuple, stride: tuple, paddi
     if len(wanted) == rank + 2:
         wanted = wanted[2:]
     if len(wanted) != rank:
-        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a length of "
+        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
+                         "length of "
                          f"'{len(wanted)}'")
     for axis, (size, one, step) in enumerate(zip(default, wanted, stride, strict=True)):
         if not size - step < one < size + step:
-            raise ValueError(f"invalid output_size \"{wanted}\" (dim {axis} must be between {size - step} and {size + step})")
+            raise ValueError(f"invalid output_size \"{wanted}\" (dim {axis} must be between {size - step} and "
+                             f"{size + step})")
     return wanted
 
 
@@ -120,7 +122,8 @@ def _max_unpool(rank: int) -> Callable[..., Tensor]:
         kernel, pads = per_dimension(kernel_size, rank), per_dimension(padding, rank)
         step = kernel if stride is None else per_dimension(stride, rank)
         if input.dim() not in (rank + 1, rank + 2):
-            raise RuntimeError(f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got a tensor with "
+            raise RuntimeError(f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got "
+                               "a tensor with "
                                f"{input.dim()} dimensions.")
         sizes = _unpooled_size(rank, input, kernel, step, pads, output_size)
         if rank > 1:
@@ -153,18 +156,22 @@ def _target(input: Tensor, size: Any, scale_factor: Any, recompute: Any) -> tupl
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         sizes = per_dimension(size, rank)
         if len(sizes) != rank:
-            raise ValueError("Input and output must have the same number of spatial dimensions, but got input with spatial "
+            raise ValueError("Input and output must have the same number of spatial dimensions, but got input with "
+                             "spatial "
                              f"dimensions of {list(spatial)} and output size of {size}. Give one size for each.")
         for one in sizes:
             if not hasattr(one, "__index__"):
-                raise TypeError(f"interpolate() received an invalid combination of arguments: sizes must be integers, not {size}")
+                raise TypeError("interpolate() received an invalid combination of arguments: sizes must be integers, "
+                                f"not {size}")
         return tuple(int(one) for one in sizes), (None,) * rank
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     factors = per_dimension(scale_factor, rank)
     if len(factors) != rank:
-        raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
-                         f"dimensions of {list(spatial)} and scale_factor of shape {scale_factor}. Give one factor for each.")
+        raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with "
+                         "spatial "
+                         f"dimensions of {list(spatial)} and scale_factor of shape {scale_factor}. Give one factor "
+                         "for each.")
     sizes = tuple(floor(float(length) * float(factor)) for length, factor in zip(spatial, factors, strict=True))
     return sizes, (None,) * rank if recompute else tuple(float(factor) for factor in factors)
 
@@ -172,13 +179,16 @@ def _target(input: Tensor, size: Any, scale_factor: Any, recompute: Any) -> tupl
 def _check_interpolation(input: Tensor, mode: str, align_corners: Any, antialias: bool) -> None:
     count = input.dim()
     if align_corners is not None and mode in ("nearest", "area", "nearest-exact"):
-        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
+        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
+                         "bicubic | trilinear")
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and count == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
+                         "tensor as input")
     if count in (3, 4, 5) and mode in _NEEDS and _NEEDS[mode] != count:
         raise NotImplementedError(f"Got {count}D input, but {mode} mode needs {_NEEDS[mode]}D input")
     if count not in (3, 4, 5) or mode not in _MODES or (mode in ("bicubic", "lanczos") and count != 4):
-        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {count}D) for the modes: "
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {count}D) for the "
+                                  "modes: "
                                   f"{' | '.join(_MODES)} (got {mode})")
 
 
@@ -207,7 +217,7 @@ def interpolate(
     taps = []
     for length, wanted, factor in zip(spatial, sizes, factors, strict=True):
         if nearest:
-            taps.append(resampling.nearest_taps(length, wanted, factor, mode == "nearest-exact"))
+            taps.append(resampling.nearest_taps(length, wanted, factor, mode == "nearest-exact", rank == 2))
         elif antialias:
             taps.append(resampling.antialias_taps(length, wanted, align, factor, kind, mode == "bicubic"))
         elif mode == "bicubic":
@@ -235,19 +245,23 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
                 align_corners: bool | None = None) -> Tensor:  # fmt: skip
     """The input at the points of a grid, whose coordinates run from -1 to 1 over each dimension."""
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
+        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but "
+                         "got: "
                          f"'{mode}'")
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+                         "'reflection', but got: "
                          f"'{padding_mode}'")
     shapes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     rank = input.dim() - 2
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {shapes}")
     if rank not in (2, 3) or grid.dim() != rank + 2:
-        raise RuntimeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {shapes}")
+        raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
+                           f"{shapes}")
     if grid.shape[-1] != rank:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {rank} in last dimension, but got grid with sizes "
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {rank} in last dimension, but got grid with "
+                           "sizes "
                            f"{list(grid.shape)}")
     if not all(input.shape[2:]):
         empty = 2 + list(input.shape[2:]).index(0)
@@ -256,10 +270,11 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     if mode == "bicubic" and rank != 2:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.dtype != grid.dtype:
-        raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has "
+        raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} "
+                           "and grid has "
                            f"{grid.dtype}")
     resampling.refuse_dtype(f"grid_sampler_{rank}d_cpu_kernel_impl", input, "biuc")
-    return TENSORS._grid_sample(input, grid, mode, padding_mode, bool(align_corners))
+    return TENSORS._grid_sample(input, grid, mode, padding_mode, bool(align_corners), (0,) * rank)
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
@@ -268,16 +283,19 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     if len(sizes) not in (4, 5):
-        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+                                  "respectively. "
                                   f"Got size {sizes}.")
     rank = len(sizes) - 2
     if theta.dim() != 3 or tuple(theta.shape[1:]) != (rank, rank + 1):
-        raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {sizes}. Got "
+        raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {sizes}. "
+                         "Got "
                          f"{theta.shape}.")
     if min(sizes) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {sizes}")
     if theta.shape[0] != sizes[0]:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{sizes[0]}, {rank + 1}] but got: "
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{sizes[0]}, {rank + 1}] "
+                           "but got: "
                            f"[{theta.shape[0]}, {rank + 1}].")
     return TENSORS.affine_grid_generator(theta, sizes, bool(align_corners))
 

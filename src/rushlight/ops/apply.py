@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import dtypes, quiet
 from ..graph.modes import state
-from ..graph.node import LEAF, UNRECORDED, SPEC, Output, extra_of
+from ..graph.node import LEAF, SPEC, UNRECORDED, Output, extra_of
 from ..graph.versions import bump, family_of
 from ..tensor import Tensor, wrap
 from ..tensor.core import View
@@ -397,7 +397,8 @@ def write_out(name: str, target: Any, array: np.ndarray) -> None:
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     given, wanted = dtypes.from_numpy(array.dtype), target.dtype
     if not dtypes.can_cast(given, wanted):
-        raise RuntimeError(f"result type {type_name(given.name)} can't be cast to the desired output type {type_name(wanted.name)}")
+        raise RuntimeError(f"result type {type_name(given.name)} can't be cast to the desired output type "
+                           f"{type_name(wanted.name)}")
     if has_overlap(target._array):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            "location. Please clone() the tensor before performing the operation.")

@@ -57,7 +57,7 @@ def add(input, other, *, alpha=1):
     if alpha == 1:
         return np.add(input, other)
     _check_alpha(input, alpha)
-    return np.add(input, np.multiply(other, alpha, dtype=other.dtype))
+    return np.add(input, np.multiply(other, np.asarray(alpha, other.dtype)))
 
 
 def _of_a_difference(dimensioned: list, zero_dim: list, numbers: list) -> np.dtype:
@@ -77,7 +77,7 @@ def sub(input, other, *, alpha=1):
     if alpha == 1:
         return np.subtract(input, other)
     _check_alpha(input, alpha)
-    return np.subtract(input, np.multiply(other, alpha, dtype=other.dtype))
+    return np.subtract(input, np.multiply(other, np.asarray(alpha, other.dtype)))
 
 
 @elementwise(input="-g if alpha == 1 else g * -alpha.conjugate()", other="g", method=False, inplace=False,
@@ -198,7 +198,7 @@ def _divided_by(self: Tensor, other: Any) -> Any:
     return TENSORS.reciprocal(self) * other if isinstance(other, OPERANDS) else NotImplemented
 
 
-Tensor.__rtruediv__ = Tensor.__rdiv__ = _divided_by  # type: ignore[attr-defined]
+Tensor.__rtruediv__ = Tensor.__rdiv__ = _divided_by  # type: ignore[assignment,attr-defined,method-assign,operator]
 
 
 @elementwise(input=no_derivative("floor_divide"), other=no_derivative("floor_divide"), node=NO_DERIVATIVE)
@@ -284,7 +284,10 @@ def _pow_number(input, exponent):
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         return _power(input, np.asarray(exponent, input.dtype))
-    return input * input * input if exponent == 3 else input ** exponent
+    if exponent == 3:
+        return input * input * input
+    # NumPy takes bfloat16 with a Python number for float32.
+    return input ** (exponent if input.dtype.kind != "V" else np.asarray(exponent, input.dtype))
 
 
 def _power_gradient_of_base(F: Any, g: Any, input: Any, exponent: Any, result: Any) -> Any:
@@ -304,6 +307,8 @@ def _power_gradient_of_exponent(F: Any, g: Any, input: Any, exponent: Any, resul
              node="PowBackward1",
              numbers=False)
 def _pow_tensors(input, exponent):
+    if input.dtype.kind == "b":
+        raise refuse("pow", input)
     return _power(input, exponent)
 
 
@@ -320,6 +325,8 @@ def _power_gradient_of_number(F: Any, g: Any, self: Any, exponent: Any, result: 
 @elementwise(exponent=_power_gradient_of_number, public=False, method=False, inplace=False, node="PowBackward2")
 def _pow_of_number(exponent, self):
     exponent = with_numbers(exponent, self)
+    if exponent.dtype.kind == "b":
+        raise refuse("pow", exponent)
     return _power(np.asarray(self, exponent.dtype), exponent)
 
 
@@ -360,9 +367,9 @@ def _power_of(self: Tensor, other: Any) -> Any:
 
 install("pow", pow, raw=_power)
 install("pow_", pow_, "method")
-Tensor.__pow__ = _power_operator  # type: ignore[operator]
+Tensor.__pow__ = _power_operator  # type: ignore[assignment,attr-defined,method-assign,operator]
 Tensor.__ipow__ = pow_  # type: ignore[attr-defined]
-Tensor.__rpow__ = _power_of  # type: ignore[attr-defined]
+Tensor.__rpow__ = _power_of  # type: ignore[assignment,attr-defined,method-assign,operator]
 
 
 @public

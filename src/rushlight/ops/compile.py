@@ -7,8 +7,9 @@ to ops.apply, which handles all cases. Written out, the short path costs a third
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from sys import _getframe
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -245,13 +246,13 @@ def build_function(op: Op) -> Callable:
     from . import apply
     namespace = TENSORS.__dict__
     prefix = f"_{op.name}"
-    namespace.update({
-        "call": apply.call, "call_operator": apply.call_operator, "call_out": apply.call_out, "explain": apply.explain, "link_view": apply.link_view, "new": object.__new__,
-        "Tensor": Tensor, "ndarray": np.ndarray, "asarray": np.asarray, "LEAF": LEAF, "next_order": next_order, "Output": Output,
-        "getframe": _getframe, "find_user_frame": find_user_frame, "REAL": REAL, "REQUIRED": REQUIRED, "np": np, f"{prefix}_op": op,
-        f"{prefix}_kernel": op.kernel})
-    namespace.setdefault("user_code", None)
-    namespace.update(state=state, hush=quiet.hush, unhush=quiet.unhush, SILENT=quiet.SILENT)
+    if "call" not in namespace:
+        namespace.update(call=apply.call, call_operator=apply.call_operator, call_out=apply.call_out, explain=apply.explain,
+                         link_view=apply.link_view, new=object.__new__, Tensor=Tensor, ndarray=np.ndarray, asarray=np.asarray,
+                         LEAF=LEAF, next_order=next_order, Output=Output, getframe=_getframe, find_user_frame=find_user_frame,
+                         REAL=REAL, REQUIRED=REQUIRED, np=np, user_code=None, state=state, hush=quiet.hush, unhush=quiet.unhush,
+                         SILENT=quiet.SILENT)
+    namespace.update({f"{prefix}_op": op, f"{prefix}_kernel": op.kernel})
     text = _function_text(op, prefix, namespace)
     function = _execute(op.name, text, namespace, f"{prefix}_function")
     function.__name__ = function.__qualname__ = op.name
@@ -270,6 +271,9 @@ def build_operator(op: Op) -> Callable:
 
 def find_user_frame(frame: Any) -> Any:
     """Leave the library's frames; remember the code the user runs, so that the next operation there need not look."""
+    back = frame.f_back
+    if back is not None and back.f_code is facts.pass_code and facts.passing.sites:
+        return facts.passing.sites[-1]  # a gradient formula of a pass that records: the line is known
     outer = facts.leave_library(frame)
     if outer is frame:
         TENSORS.__dict__["user_code"] = frame.f_code
@@ -367,7 +371,8 @@ def _kernel_lines(op: Op, prefix: str, general: str, target: str, number: str | 
             guards.append(f"{absent}{name}._real is not real" if not absent else f"({absent}{name}._real is not real)")
         else:
             guards.append(f"({absent}{name}._family is False)")  # raises for what is no tensor
-    lines = ["try:", f"    real = {first}._real", f"    if {' or '.join(guards)}: {general}", "except AttributeError:", f"    {general}"]
+    lines = ["try:", f"    real = {first}._real", f"    if {' or '.join(guards)}: {general}",
+             "except AttributeError:", f"    {general}"]
     arrays = {n: f"{n}._array" if n not in optional else f"{n} if {n} is None else {n}._array" for n in tensors}
     if number:
         arrays[number] = f"asarray({number}, real)"
@@ -390,7 +395,8 @@ def _several_path(op: Op, prefix: str, general: str, namespace: dict, optional: 
     lines = _kernel_lines(op, prefix, general, ", ".join((*(f"r{i}" for i in numbers), *op.extra)), None, optional)
     for i in numbers:
         lines += [f"if r{i}.__class__ is not ndarray: r{i} = asarray(r{i})",
-                  f"if r{i}.dtype is not real and r{i}.dtype.kind in 'fcV': {general}", f"result{i} = new(Tensor)", f"result{i}._array = r{i}",
+                  f"if r{i}.dtype is not real and r{i}.dtype.kind in 'fcV': {general}",
+                  f"result{i} = new(Tensor)", f"result{i}._array = r{i}",
                   f"result{i}._shape = r{i}.shape", f"result{i}._real = real if r{i}.dtype is real else None",
                   f"result{i}._node = result{i}._family = None"]
     results = _tuple_text([f"result{i}" for i in numbers])
@@ -420,7 +426,7 @@ def _short_path(op: Op, prefix: str, general: str, namespace: dict, number: str 
     candidates = [n for n in op.differentiable if n != number]
     if broadcasts:
         # Of several shapes: the gradients must be summed down to them, which a variant of its own does.
-        differs = [f"{n}._shape != shape" if n not in optional else f"({n} is not None and {n}._shape != shape)" for n in tensors[1:]]
+        differs = [f"({n} is not None and {n}._shape != shape)" if n in optional else f"{n}._shape != shape" for n in tensors[1:]]
         lines += [f"shape = {first}._shape",
                   f"if {' or '.join(differs)}:", "    result._shape = r.shape"]
         lines += ["    " + line for line in _node_lines(op, prefix, namespace, candidates, number, optional, fitted=True)]
@@ -481,7 +487,8 @@ def _node_lines(op: Op, prefix: str, namespace: dict, candidates: list[str], num
         known = f"{prefix}_variant_{variant.mask}{'_number' if number else ''}{'_fitted' if fitted else ''}"
         namespace[known] = variant
         more = [_tuple_text([f"({candidates[i]}._shape, real)" for i in chosen])] if fitted else []
-        lines += [condition, f"    result._node = {_node_text(op, known, variant, chosen, {'result': 'r'}, more)}", "    return result"]
+        node = _node_text(op, known, variant, chosen, {"result": "r"}, more)
+        lines += [condition, f"    result._node = {node}", "    return result"]
     if len(candidates) >= 3:  # a rare choice of arguments: let the general way make the node
         lines.append(f"return call({prefix}_op, ({', '.join(op.parameters)},))")
     return lines

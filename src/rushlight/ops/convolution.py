@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import dtypes
 from ..tensor import Tensor
-from .dimensions import sizes_of, strided
+from .dimensions import at_dim, sizes_of, strided
 from .matrix import is_short
 from .table import TENSORS, operation, public
 from .unpack import type_name
@@ -36,15 +36,20 @@ def padded(array: np.ndarray, before: Sizes, after: Sizes, fill: Any = 0) -> np.
     count = array.ndim - len(before)
     spatial = array.shape[count:]
     made = np.full((*array.shape[:count], *map(sum, zip(before, spatial, after, strict=True))), fill, array.dtype)
-    made[(..., *(slice(low, low + size) for low, size in zip(before, spatial, strict=True)))] = array
+    made[_inside(before, spatial)] = array
     return made
+
+
+def _inside(before: Sizes, sizes: Sizes) -> Any:
+    """The index of what lies inside the padding."""
+    return (..., *(slice(low, low + size) for low, size in zip(before, sizes, strict=True)))
 
 
 def cropped(array: np.ndarray, before: Sizes, sizes: Sizes) -> np.ndarray:
     """What lies inside the padding."""
     if array.shape[array.ndim - len(sizes):] == sizes:
         return array
-    return np.ascontiguousarray(array[(..., *(slice(low, low + n) for low, n in zip(before, sizes, strict=True)))])
+    return np.ascontiguousarray(array[_inside(before, sizes)])
 
 
 def windows(array: np.ndarray, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> np.ndarray:
@@ -55,11 +60,11 @@ def windows(array: np.ndarray, kernel: Sizes, stride: Sizes, dilation: Sizes, ou
     return strided(array, (*array.shape[:2], *out, *kernel), strides)
 
 
-def places(kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
-    """Every place of the kernel, and the slices of a padded array that have what the windows have there."""
+def places(kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Iterator[tuple[Sizes, Any]]:
+    """Every place of the kernel, and the index that takes out of a padded array what the windows have there."""
     for place in product(*map(range, kernel)):
-        yield place, tuple(slice(at * by, at * by + step * (count - 1) + 1, step)
-                           for at, by, step, count in zip(place, dilation, stride, out, strict=True))
+        yield place, (..., *(slice(at * by, at * by + step * (count - 1) + 1, step)
+                             for at, by, step, count in zip(place, dilation, stride, out, strict=True)))
 
 
 def window_counts(spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
@@ -76,7 +81,7 @@ def _columns(array: np.ndarray, kernel: Sizes, stride: Sizes, dilation: Sizes, o
     rows = channels * prod(kernel)
     made = None
     for share in _shares(len(array), rows * prod(out)):
-        chosen = view[(slice(None),) * (1 + rank) + (share,)]
+        chosen = view[at_dim(1 + rank, share)]
         if made is None or made.shape != chosen.shape:  # used again: fresh memory costs more than the copying does
             made = np.empty(chosen.shape, array.dtype)
         np.copyto(made, chosen)
@@ -87,7 +92,8 @@ def _spread(target: np.ndarray, columns: np.ndarray, kernel: Sizes, stride: Size
     """Add columns (C, *kernel, N, *out) to the places of a padded array (N, C, ...) that they are of."""
     channels_first = target.swapaxes(0, 1)
     for place, where in places(kernel, stride, dilation, out):
-        channels_first[(slice(None), slice(None), *where)] += columns[(slice(None), *place)]
+        at: Any = (slice(None), *place)
+        channels_first[where] += columns[at]
 
 
 def _shares(count: int, size: int) -> Iterator[slice]:
@@ -220,18 +226,22 @@ def _check(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, strid
         raise RuntimeError("non-positive groups is not supported")
     sizes, filters, channels = list(weight.shape), weight.shape[0], input.shape[1]
     if input.ndim != weight.ndim:
-        raise RuntimeError(f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {sizes}, but got "
+        raise RuntimeError(f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {sizes}, "
+                           "but got "
                            f"{input.ndim}-dimensional input of size {list(input.shape)} instead")
     if filters < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of "
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+                           "weight of "
                            f"size {sizes} instead")
     if filters % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight "
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           "got weight "
                            f"of size [{sizes}] instead")
     wanted = filters if transposed else weight.shape[1] * groups
     given = "transposed=1" if transposed else f"groups={groups}"
     if channels != wanted:
-        raise RuntimeError(f"Given {given}, weight of size {sizes}, expected input{list(input.shape)} to have {wanted} channels, "
+        raise RuntimeError(f"Given {given}, weight of size {sizes}, expected input{list(input.shape)} to have "
+                           f"{wanted} channels, "
                            f"but got {channels} channels instead")
     made = weight.shape[1] * groups if transposed else filters
     if bias is not None and bias.shape != (made,):
@@ -240,7 +250,8 @@ def _check(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, strid
     _check_dtypes(input, weight, bias)
     if transposed:
         if any(more >= step and more >= by for more, step, by in zip(output_padding, stride, dilation, strict=True)):
-            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding: "
+            raise RuntimeError("output padding must be smaller than either stride or dilation, but got "
+                               "output_padding: "
                                f"{output_padding} stride: {stride} dilation: {dilation}")
         return
     wide = tuple(size + 2 * pad for size, pad in zip(input.shape[2:], padding, strict=True))
@@ -249,7 +260,8 @@ def _check(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, strid
         raise RuntimeError(f"Calculated padded input size per channel: {_times(wide)}. Kernel size: {_times(reach)}. "
                            "Kernel size can't be greater than actual input size")
     if not all(input.shape[2:]):
-        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input.shape)}")
+        raise RuntimeError("Only zero batch or zero channel inputs are supported, but got input shape: "
+                           f"{list(input.shape)}")
 
 
 def _check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> None:
@@ -257,11 +269,13 @@ def _check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None
         raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
     names = [type_name(dtypes.from_numpy(one.dtype).name) for one in (input, weight)]
     if names[0] != names[1]:
-        raise RuntimeError(f"Input type (torch.{names[0]}Tensor) and weight type (torch.{names[1]}Tensor) should be the same")
+        raise RuntimeError(f"Input type (torch.{names[0]}Tensor) and weight type (torch.{names[1]}Tensor) should be "
+                           "the same")
     if bias is not None and bias.dtype != input.dtype:
         known = {"float32": "float", "float64": "double"}
         first, second = (dtypes.from_numpy(one.dtype).name for one in (input, bias))
-        raise RuntimeError(f"Input type ({known.get(first, first)}) and bias type ({known.get(second, second)}) should be the "
+        raise RuntimeError(f"Input type ({known.get(first, first)}) and bias type ({known.get(second, second)}) "
+                           "should be the "
                            "same")
 
 
@@ -274,7 +288,8 @@ def per_dimension(value: Any, rank: int, name: str) -> Sizes:
     if len(given) == 1:
         return given * rank
     if len(given) != rank:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank} values to match the convolution "
+        raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank} values to match the "
+                           "convolution "
                            f"dimensions, but got {name}={list(given)}")
     return given
 
@@ -285,7 +300,8 @@ def _check_call(name: str, rank: int, input: Any, weight: Any) -> None:
             raise TypeError(f"{name}() received an invalid combination of arguments: '{argument}' must be Tensor, not "
                             f"{type(value).__name__}")
     if len(input._shape) not in (rank + 1, rank + 2):
-        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
+        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
+                           "of size: "
                            f"{list(input._shape)}")
 
 
@@ -347,10 +363,11 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = (_transposed_function(ran
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------
-def _check_columns(name: str, given: dict[str, Sizes]) -> None:
+def _check_columns(given: dict[str, Sizes]) -> None:
     for option in ("kernel_size", "dilation", "stride"):
         if min(given[option]) <= 0:
-            raise RuntimeError(f"{option.removesuffix('_size')} should be greater than zero, but got {option}: {given[option]}")
+            raise RuntimeError(f"{option.removesuffix('_size')} should be greater than zero, but got {option}: "
+                               f"{given[option]}")
     if min(given["padding"]) < 0:
         raise RuntimeError(f"padding should be non-negative, but got padding: {given['padding']}")
 
@@ -358,39 +375,47 @@ def _check_columns(name: str, given: dict[str, Sizes]) -> None:
 @operation(input="col2im(g, input_shape[-2:], kernel_size, dilation, padding, stride)", node="Im2ColBackward0", jvp="linear",
            **_PRIVATE)
 def im2col(input, kernel_size, dilation, padding, stride):
-    _check_columns("im2col", {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride})
+    _check_columns({"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride})
     shape = input.shape
     if not (len(shape) in (3, 4) and all(shape[-3:])):
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                           "dimensions for "
                            f"input, but got: {list(shape)}")
     if input.dtype.kind in "iu":
-        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{type_name(dtypes.from_numpy(input.dtype).name)}'")
-    batch = input.reshape(-1, *shape[-3:])
+        raise NotImplementedError("\"im2col_out_cpu\" not implemented for "
+                                  f"'{type_name(dtypes.from_numpy(input.dtype).name)}'")
+    batch = input.reshape(1 if len(shape) == 3 else shape[0], *shape[-3:])
     out = window_counts(shape[-2:], kernel_size, stride, padding, dilation)
     if min(out) < 1:
-        raise RuntimeError(f"Given input with spatial size {shape[-2:]}, kernel_size={kernel_size}, dilation={dilation}, "
-                           f"padding={padding}, stride={stride}, calculated shape of the array of sliding blocks as {out}, "
+        raise RuntimeError(f"Given input with spatial size {shape[-2:]}, kernel_size={kernel_size}, "
+                           f"dilation={dilation}, "
+                           f"padding={padding}, stride={stride}, calculated shape of the array of sliding blocks as "
+                           f"{out}, "
                            "but its components must be at least one.")
     view = windows(padded(batch, padding, padding), kernel_size, stride, dilation, out)
-    columns = view.transpose(0, 1, 4, 5, 2, 3).reshape(len(batch), -1, prod(out))
+    columns = view.transpose(0, 1, 4, 5, 2, 3).reshape(len(batch), shape[-3] * prod(kernel_size), prod(out))
     return np.ascontiguousarray(columns if len(shape) == 4 else columns[0])
 
 
 @operation(input="im2col(g, kernel_size, dilation, padding, stride)", node="Col2ImBackward0", jvp="linear", **_PRIVATE)
 def col2im(input, output_size, kernel_size, dilation, padding, stride):
-    _check_columns("col2im", {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride})
+    _check_columns({"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride})
     shape = input.shape
     if not (len(shape) in (2, 3) and all(shape[-2:])):
-        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions "
+        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+                           "dimensions "
                            f"for input, but got: {list(shape)}")
     if shape[-2] % prod(kernel_size):
-        raise RuntimeError(f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                           "got "
                            f"input.size(1)={shape[-2]} and kernel_size={kernel_size}.")
     out = window_counts(output_size, kernel_size, stride, padding, dilation)
     if shape[-1] != prod(out) or min(out) < 1:
         raise RuntimeError(f"Given output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, "
-                           f"padding={padding}, stride={stride}, expected size of input's dimension 2 to match the calculated "
-                           f"number of sliding blocks {out[0]} * {out[1]} = {prod(out)}, but got input.size(2)={shape[-1]}.")
+                           f"padding={padding}, stride={stride}, expected size of input's dimension 2 to match the "
+                           "calculated "
+                           f"number of sliding blocks {out[0]} * {out[1]} = {prod(out)}, but got "
+                           f"input.size(2)={shape[-1]}.")
     channels, count = shape[-2] // prod(kernel_size), 1 if len(shape) == 2 else shape[0]
     columns = input.reshape(count, channels, *kernel_size, *out).transpose(1, 2, 3, 0, 4, 5)
     made = np.zeros((count, channels, *(n + 2 * pad for n, pad in zip(output_size, padding, strict=True))), input.dtype)

@@ -1,8 +1,9 @@
 """In-place operations: what may be written, the write, and the new history of the tensor, its base and its views."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -278,7 +279,9 @@ class Places:
         return TENSORS.reshape(TENSORS.view_as_real(base) if self.parts else base, (-1,))
 
     def whole_base(self, flat: Tensor) -> Tensor:
-        return TENSORS.view_as_complex(TENSORS.reshape(flat, (*self.shape, 2))) if self.parts else TENSORS.reshape(flat, self.shape)
+        if self.parts:
+            return TENSORS.view_as_complex(TENSORS.reshape(flat, (*self.shape, 2)))
+        return TENSORS.reshape(flat, self.shape)
 
     def flat_view(self, view: Tensor) -> Tensor:
         return TENSORS.reshape(TENSORS.view_as_real(view) if self.pairs else view, (-1,))

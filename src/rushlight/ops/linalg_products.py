@@ -421,7 +421,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     base = TENSORS.expand(TENSORS.unsqueeze(x if kind == x._array.dtype else x.to(dtypes.int64), -1),  # type: ignore[attr-defined]
                           (*x._shape, count - 1))
     ones = wrap(np.ones((*x._shape, 1), kind))
-    return TENSORS.cat([ones, base if count == 2 else TENSORS.cumprod(base, -1)], -1)
+    return TENSORS.cat([ones, TENSORS.cumprod(base, -1)], -1)
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

@@ -1,6 +1,8 @@
 """The losses that have a gradient formula of their own; the others are compositions in nn.functional."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .table import helper, operation
@@ -12,7 +14,7 @@ def mse_gradient(F, g, input, target, reduction):
     return difference * (g * (2.0 / max(_count(difference), 1)) if reduction == "mean" else g * 2.0)
 
 
-def _count(value) -> int:
+def _count(value: Any) -> int:
     count = 1
     for size in value.shape:
         count *= size
@@ -46,7 +48,7 @@ def _class_last(array: np.ndarray) -> np.ndarray:
     return array if array.ndim == 2 else np.moveaxis(array, 1, -1).reshape(-1, array.shape[1])
 
 
-def _nll_weights(classes: int, target: np.ndarray, weight, ignore_index: int, dtype) -> tuple:
+def _nll_weights(classes: int, target: np.ndarray, weight: Any, ignore_index: int, dtype: Any) -> tuple:
     """Per sample: its class (0 where ignored) and its weight (0 where ignored)."""
     flat = target.reshape(-1)
     counted = flat != ignore_index
@@ -72,7 +74,7 @@ def _check_nll(input: np.ndarray, target: np.ndarray) -> None:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.name}: the target holds class numbers")
 
 
-def _reduced(picked: np.ndarray, weights: np.ndarray, target: np.ndarray, reduction: str):
+def _reduced(picked: np.ndarray, weights: np.ndarray, target: np.ndarray, reduction: str) -> tuple:
     values = -picked * weights
     if reduction == "none":
         return values.reshape(target.shape), np.asarray(0, values.dtype)

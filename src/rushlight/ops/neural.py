@@ -10,7 +10,8 @@ from ..tensor import Tensor, wrap
 from .table import TENSORS, operation, public
 
 
-@operation(weight="embedding_backward(g, indices, weight_shape, padding_idx, scale_grad_by_freq)", tensors="indices", method=False)
+@operation(weight="embedding_backward(g, indices, weight_shape, padding_idx, scale_grad_by_freq)", tensors="indices",
+           method=False)
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     if indices.dtype.kind not in "iu":
         raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "

@@ -47,8 +47,9 @@ def _sources(length: int, before: int, after: int, mode: str) -> np.ndarray:
     places = np.arange(-before, length + after)
     if mode == "replicate":
         return places.clip(0, max(length - 1, 0))
-    if mode == "circular":
-        return places % length
+    if mode == "circular":  # where the padding is negative, what it leaves goes round
+        left = places[(places >= 0) & (places < length)]
+        return left[(places - max(-before, 0)) % len(left)]
     places = np.abs(places)
     return np.where(places >= length, 2 * (length - 1) - places, places)
 
@@ -61,36 +62,29 @@ def _pad_array(input: np.ndarray, pad: tuple, mode: str) -> np.ndarray:
     return input
 
 
-def _unpad_array(grad_output: np.ndarray, shape: tuple, pad: tuple, mode: str) -> np.ndarray:
-    places = _pad_array(np.arange(int(np.prod(shape))).reshape(shape), pad, mode)
-    made = np.zeros(shape, grad_output.dtype)
-    add_at(made.reshape(-1), places.reshape(-1), grad_output.reshape(-1))
-    return made
+_NAMES = {"reflect": "ReflectionPad", "replicate": "ReplicationPad", "circular": "CircularPad"}
 
 
 def _node_name(kept: dict) -> str:
-    kind = "ReflectionPad" if kept["mode"] == "reflect" else "ReplicationPad"
-    return f"{kind}{len(kept['pad']) // 2}DBackward0"
+    return f"{_NAMES[kept['mode']]}{len(kept['pad']) // 2}DBackward0"
 
 
-@operation(input="pad_backward(g, input, pad, mode)", jvp="linear", name="_pad", node=_node_name, **_PRIVATE)
+# PyTorch saves the input, though only its sizes are needed, so that backward cannot be run twice.
+@operation(input="_pad_backward(g, input, pad, mode)", jvp="linear", name="_pad", node=_node_name, **_PRIVATE)
 def pad_from_edge(input, pad, mode):
     return _pad_array(input, pad, mode)
 
 
-@operation(tensors="input", grad_output="_pad(g, pad, mode)", jvp="linear", **_PRIVATE)
-def pad_backward(grad_output, input, pad, mode):
-    return _unpad_array(grad_output, input.shape, pad, mode)
-
-
-@operation(input="pad_circular_backward(g, input_shape, pad)", jvp="linear", name="_pad_circular", **_PRIVATE)
-def pad_circular(input, pad):
-    return _pad_array(input, pad, "circular")
-
-
-@operation(grad_output="_pad_circular(g, pad)", jvp="linear", **_PRIVATE)
-def pad_circular_backward(grad_output, input_sizes, pad):
-    return _unpad_array(grad_output, input_sizes, pad, "circular")
+@operation(
+    tensors="input", grad_output="_pad(g, pad, mode)", jvp="linear",
+    node=lambda kept: f"{_node_name(kept)[:-1]}Backward0", **_PRIVATE,
+)  # fmt: skip
+def _pad_backward(grad_output, input, pad, mode):
+    shape = input.shape
+    places = _pad_array(np.arange(input.size).reshape(shape), pad, mode)
+    made = np.zeros(shape, grad_output.dtype)
+    add_at(made.reshape(-1), places.reshape(-1), grad_output.reshape(-1))
+    return made
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
@@ -107,10 +101,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
     shape = input._shape
     count = len(sizes) // 2
     if count > 3 or len(shape) not in (count + 1, count + 2):
-        raise NotImplementedError(
-            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: the padding has "
-            f"{count} dimensions and the input {len(shape)}"
-        )
+        raise NotImplementedError(f"Padding size {len(sizes)} is not supported for {len(shape)}D input tensor.")
     for i in range(count):
         d = len(shape) - 1 - i
         before, after, length = sizes[2 * i], sizes[2 * i + 1], shape[d]
@@ -123,7 +114,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if length + before + after < 1:
             raise RuntimeError(f"input size {list(shape)} is too small for padding {list(sizes)}")
-    return TENSORS._pad_circular(input, sizes) if mode == "circular" else TENSORS._pad(input, sizes, mode)
+    return TENSORS._pad(input, sizes, mode)
 
 
 vars(TENSORS)["pad"] = pad  # nn.functional has it; the package itself does not

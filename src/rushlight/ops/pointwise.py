@@ -209,7 +209,7 @@ def _log_odds(input: np.ndarray, eps: float | None) -> np.ndarray:
 # -- rounding and parts ----------------------------------------------------------------------------------------------
 def _refuse_rounding(name: str, input: np.ndarray) -> None:
     if input.dtype.kind == "c":
-        raise RuntimeError(f"{name} is not supported for complex inputs")
+        raise NotImplementedError(f"{name} is not supported for complex inputs")
     if input.dtype.kind == "b":
         raise refuse(name, input)
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import dtypes
 from ..tensor import Tensor
 from .convolution import Sizes, cropped, padded, places, window_counts
-from .dimensions import sizes_of
+from .dimensions import at_dim, sizes_of, wrap_dim
 from .matrix import is_short
 from .scattering import add_at
 from .table import TENSORS, operation, public
@@ -40,7 +40,8 @@ def _pooled_sizes(shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, di
         if pad < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {pad}")
         if pad > (by * (width - 1) + 1) // 2:
-            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={width} and "
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={pad}, "
+                               f"kernel_size={width} and "
                                f"dilation={by}")
     spatial = shape[-rank:]
     if not ceil_mode:
@@ -55,7 +56,8 @@ def _pooled_sizes(shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, di
     if min(out) < 1:
         channels = shape[-rank - 1]
         text = ["x".join(map(str, (channels, *sizes))) for sizes in (spatial, out)]
-        raise RuntimeError(f"Given input size: ({text[0]}). Calculated output size: ({text[1]}). Output size is too small")
+        raise RuntimeError(f"Given input size: ({text[0]}). Calculated output size: ({text[1]}). Output size is too "
+                           "small")
     return out
 
 
@@ -112,7 +114,8 @@ def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode):
     rank = len(kernel_size)
     _refuse(f"max_pool{rank}d", input, "bc")
     if not all(input.shape[-rank - 1:]):
-        raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+        raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size "
+                           "for input, but "
                            f"got:{list(input.shape)}")
     out = _pooled_sizes(input.shape, kernel_size, stride, padding, dilation, ceil_mode)
     spatial, lead = input.shape[-rank:], input.shape[:-rank]
@@ -129,7 +132,7 @@ def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode):
         base = _flat(starts, spatial)
         for place, where in places(kernel_size, stride, dilation, out):
             shift = [np.asarray(at * by) for at, by in zip(place, dilation, strict=True)]
-            yield wide[(..., *where)], base + _flat(shift, spatial)
+            yield wide[where], base + _flat(shift, spatial)
 
     return _running_max(best, indices, candidates(), _has_nan(input))
 
@@ -210,16 +213,17 @@ def avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, 
     ones = (1,) * rank
     out = _pooled_sizes(input.shape, kernel_size, stride, padding, ones, ceil_mode)
     if not all(input.shape[-rank - 1:]):
-        raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+        raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size "
+                           "for input, but "
                            f"got:{list(input.shape)}")
     spatial = input.shape[-rank:]
     wide = padded(input, padding, _beyond(spatial, kernel_size, stride, padding, ones, out))
     total = np.zeros((*input.shape[:-rank], *out), np.float32 if is_short(input.dtype) else input.dtype)
     for _, where in places(kernel_size, stride, ones, out):
-        total += wide[(..., *where)]
+        total += wide[where]
     divisor = _divisor(spatial, kernel_size, stride, padding, out, count_include_pad, divisor_override)
     if input.dtype.kind in "iu":  # rounded toward zero
-        return (np.sign(total) * (np.abs(total) // divisor)).astype(input.dtype)
+        return (np.sign(total) * np.sign(divisor) * (np.abs(total) // np.abs(divisor))).astype(input.dtype)
     return np.divide(total, divisor, dtype=total.dtype, casting="unsafe").astype(input.dtype, copy=False)
 
 
@@ -234,7 +238,7 @@ def _avg_pool_backward(grad_output, shape, kernel_size, stride, padding, ceil_mo
     after = _beyond(spatial, kernel_size, stride, padding, ones, out)
     made = np.zeros((*shape[:-rank], *map(sum, zip(padding, spatial, after, strict=True))), wide)
     for _, where in places(kernel_size, stride, ones, out):
-        made[(..., *where)] += part
+        made[where] += part
     return cropped(made, padding, spatial).astype(grad_output.dtype, copy=False)
 
 
@@ -245,9 +249,9 @@ def segment_sums(array: np.ndarray, starts: np.ndarray, ends: np.ndarray, axis: 
     # Every other sum is of a stretch; an end may be the array's own, so there must be an element after it.
     longer = np.concatenate((array, np.zeros(shape, array.dtype)), axis)
     if not starts.size:
-        return longer[(slice(None),) * axis + (slice(0),)]
+        return longer[at_dim(axis, slice(0))]
     sums = np.add.reduceat(longer, np.stack((starts, ends), 1).reshape(-1), axis)
-    return sums[(slice(None),) * axis + (slice(None, None, 2),)]
+    return sums[at_dim(axis, slice(None, None, 2))]
 
 
 @operation(input="_adaptive_avg_pool_backward(g, input.shape, output_size)", jvp="linear", name="_adaptive_avg_pool",
@@ -293,11 +297,13 @@ def max_unpool(input, indices, output_size, rank):
         raise RuntimeError("elements in indices should be type int64 but got: "
                            f"{type_name(dtypes.from_numpy(indices.dtype).name)}")
     if indices.shape != input.shape:
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got "
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
+                           "but got "
                            f"indices tensor with shape: {list(indices.shape)}")
     if not all(input.shape[-rank - 1:]):
-        raise RuntimeError(f"max_unpooling{rank}d_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, "
-                           f"but got {list(input.shape)}")
+        raise RuntimeError(f"max_unpooling{rank}d_forward_out_cpu(): Expected input to have non-zero size for "
+                           "non-batch "
+                           f"dimensions, but got {list(input.shape)}")
     if indices.size and (indices.min() < 0 or indices.max() >= prod(output_size)):
         wrong = next(int(one) for one in indices.reshape(-1) if not 0 <= one < prod(output_size))
         raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size {_by(output_size)}")
@@ -338,16 +344,19 @@ def _check_rank(name: str, input: Any, rank: int) -> None:
     if count in (rank + 1, rank + 2):
         return
     if rank == 1 and not name.startswith("max"):
-        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {count}-dimensional tensor for argument #1 'self' (while checking "
-                           f"arguments for {name})")
+        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {count}-dimensional tensor for argument #1 'self' "
+                           "(while "
+                           f"checking arguments for {name})")
     if rank == 1:
-        raise RuntimeError(f"{name}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but "
+        raise RuntimeError(f"{name}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
+                           "but "
                            f"got:{list(input._shape)}")
     if name.startswith("adaptive"):
-        raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got{':' if 'max' in name else ''} "
+        raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but "
+                           f"got{':' if 'max' in name else ''} "
                            f"{list(input._shape)}")
     if name == "avg_pool2d" and count < 3:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-max(count, 1)}, {max(count, 1) - 1}], but got -3)")
+        wrap_dim(-3, count)
     raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
 
 
@@ -402,6 +411,9 @@ def average_pool(rank: int, input: Tensor, kernel_size: Any, stride: Any = None,
 
 
 def _bin_counts(name: str, rank: int, input: Tensor, output_size: Any) -> Sizes:
+    if rank > 1 and isinstance(output_size, (tuple, list)) and len(input._shape) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    _check_rank(name, input, rank)
     spatial = input._shape[-rank:]
     if output_size is None or isinstance(output_size, int):
         wanted: list[Any] = [output_size] * rank
@@ -420,7 +432,8 @@ def _bin_counts(name: str, rank: int, input: Tensor, output_size: Any) -> Sizes:
                            f"{{{', '.join(map(str, counts))}}}")
     for axis in range(len(input._shape) - rank, len(input._shape)):
         if not input._shape[axis]:
-            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input "
+                               "has sizes "
                                f"{list(input._shape)} with dimension {axis} being empty")
     return counts
 
@@ -428,7 +441,6 @@ def _bin_counts(name: str, rank: int, input: Tensor, output_size: Any) -> Sizes:
 def adaptive_average(rank: int, input: Tensor, output_size: Any) -> Tensor:
     """Means over bins, as many as asked for."""
     name = f"adaptive_avg_pool{rank}d"
-    _check_rank(name, input, rank)
     counts = _bin_counts(name, rank, input, output_size)
     if rank == 1:
         return TENSORS.squeeze(_adaptive_means(TENSORS.unsqueeze(input, -2), (1, *counts)), -2)
@@ -444,7 +456,6 @@ def _adaptive_means(input: Tensor, counts: Sizes) -> Tensor:
 def adaptive_max_with_indices(rank: int, input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """Maxima over bins, and where in their plane they are."""
     name = f"adaptive_max_pool{rank}d"
-    _check_rank(name, input, rank)
     counts = _bin_counts(name, rank, input, output_size)
     if rank == 1:
         return _squeezed(TENSORS._adaptive_max_pool(TENSORS.unsqueeze(input, -2), (1, *counts)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,9 @@ def roll(input, shifts, dims=()):
         return np.roll(input, shifts[0])
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    return np.roll(input, shifts, tuple(wrap_dim(d, input.ndim) for d in dims)) if input.ndim else input.copy()
+    if not input.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return np.roll(input, shifts, tuple(wrap_dim(d, input.ndim) for d in dims))
 
 
 @operation(input="rot90(g, -k, dims)", jvp="linear")
@@ -252,7 +255,7 @@ def pixel_shuffle(input, upscale_factor):
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
             f"but input.size(-3)={channels} is not divisible by {r * r}"
         )
-    parts = input.reshape(-1, channels // (r * r), r, r, height, width).transpose(0, 1, 4, 2, 5, 3)
+    parts = input.reshape(prod(batch), channels // (r * r), r, r, height, width).transpose(0, 1, 4, 2, 5, 3)
     return parts.reshape(*batch, channels // (r * r), height * r, width * r)
 
 
@@ -267,7 +270,7 @@ def pixel_unshuffle(input, downscale_factor):
             f"pixel_unshuffle expects {which} to be divisible by downscale_factor, but input.size(-"
             f"{2 if which == 'height' else 1})={size} is not divisible by {r}"
         )
-    parts = input.reshape(-1, channels, height // r, r, width // r, r).transpose(0, 1, 3, 5, 2, 4)
+    parts = input.reshape(prod(batch), channels, height // r, r, width // r, r).transpose(0, 1, 3, 5, 2, 4)
     return parts.reshape(*batch, channels * r * r, height // r, width // r)
 
 

@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..arrays import dtypes
 from ..tensor import Tensor
-from .arithmetic import no_derivative
 from .convolution import Sizes
+from .dimensions import at_dim
 from .matrix import is_short
 from .pooling import segment_sums
+from .scattering import add_at
 from .table import operation
 from .unpack import type_name
 
@@ -29,16 +31,13 @@ def _scale(size: int, count: int, align_corners: bool, factor: float | None, kin
     return kind(1.0 / factor) if factor is not None and factor > 0 else kind(size) / kind(count)
 
 
-def nearest_taps(size: int, count: int, factor: float | None, exact: bool) -> Taps:
+def nearest_taps(size: int, count: int, factor: float | None, exact: bool, image: bool) -> Taps:
     number = np.arange(count)
-    if count == size:
-        found = number
-    elif count == 2 * size:
-        found = number >> 1
-    else:
-        scale = _scale(size, count, False, factor, np.float32)
-        middle = np.float32(0.5) if exact else np.float32(0)
-        found = np.minimum(np.floor((number.astype(np.float32) + middle) * scale).astype(np.int64), size - 1)
+    if image and not exact and count in (size, 2 * size):  # here PyTorch goes by the sizes, whatever the factor
+        return (number // (count // size))[:, None], None
+    scale = _scale(size, count, False, factor, np.float32)
+    middle = np.float32(0.5) if exact else np.float32(0)
+    found = np.minimum(np.floor((number.astype(np.float32) + middle) * scale).astype(np.int64), size - 1)
     return found[:, None], None
 
 
@@ -62,19 +61,20 @@ def linear_taps(size: int, count: int, align_corners: bool, factor: float | None
     return np.stack((low, high), 1), np.stack((1 - share, share), 1)
 
 
-def _cubic(distance: np.ndarray, sharpness: float) -> np.ndarray:
-    """The cubic convolution kernel."""
+def _cubic_derivative(distance: np.ndarray, sharpness: float, degree: int) -> np.ndarray:
+    """The cubic convolution kernel's derivative of a degree, as a function of the distance."""
     x = np.abs(distance)
-    near = ((sharpness + 2) * x - (sharpness + 3)) * x * x + 1
-    far = ((sharpness * x - 5 * sharpness) * x + 8 * sharpness) * x - 4 * sharpness
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+    near, far = (np.polynomial.polynomial.polyval(x, np.polynomial.polynomial.polyder(coefficients, degree)) for coefficients in (
+        [1, 0, -(sharpness + 3), sharpness + 2], [-4 * sharpness, 8 * sharpness, -5 * sharpness, sharpness]))
+    made = np.where(x <= 1, near, np.where(x < 2, far, 0)).astype(distance.dtype)
+    return made * np.sign(distance) if degree % 2 else made
 
 
 def cubic_taps(size: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Taps:
     low, share = _source(size, count, align_corners, factor, kind, True)
     around = np.arange(-1, 3)
     found = np.clip(low[:, None] + around, 0, size - 1)
-    return found, _cubic(share[:, None] - around, -0.75).astype(kind)
+    return found, _cubic_derivative(share[:, None] - around, -0.75, 0)
 
 
 def antialias_taps(size: int, count: int, align_corners: bool, factor: float | None, kind: Any, cubic: bool) -> Taps:
@@ -87,7 +87,7 @@ def antialias_taps(size: int, count: int, align_corners: bool, factor: float | N
     high = np.minimum((center + reach + 0.5).astype(np.int64), size)
     place = low[:, None] + np.arange(int((high - low).max(initial=1)))
     distance = (place - center[:, None] + 0.5) / stretch
-    weight = _cubic(distance, -0.5) if cubic else np.maximum(1 - np.abs(distance), 0)
+    weight = _cubic_derivative(distance, -0.5, 0) if cubic else np.maximum(1 - np.abs(distance), 0)
     weight = np.where(place < high[:, None], weight, 0)
     return np.minimum(place, size - 1), (weight / weight.sum(1, keepdims=True)).astype(kind)
 
@@ -117,7 +117,7 @@ def _scattered(array: np.ndarray, taps: Taps, size: int, axis: int) -> np.ndarra
         # Equal targets are neighbours, since they rise: their numbers are summed as a stretch.
         starts = np.flatnonzero(np.diff(target, prepend=-1))
         ends = np.append(starts[1:], len(target))
-        made[(slice(None),) * axis + (target[starts],)] += segment_sums(part, starts, ends, axis)
+        made[at_dim(axis, target[starts])] += segment_sums(part, starts, ends, axis)
     return made
 
 
@@ -151,15 +151,12 @@ def _reflected(x: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.n
     return np.where(back, high - rest, low + rest), np.where((x < low) != back, -1, 1).astype(x.dtype)
 
 
-def _unnormalised(x: np.ndarray, size: int, padding_mode: str, align_corners: bool, clip: bool = True
-                  ) -> tuple[np.ndarray, np.ndarray]:
+def _unnormalised(x: np.ndarray, size: int, align_corners: bool) -> tuple[np.ndarray, np.ndarray]:
     """Grid coordinates, from -1 to 1, as places along a dimension, and the slope of that map."""
     kind = x.dtype.type
     if align_corners:
-        place, slope = (x + 1) / 2 * kind(size - 1), np.full_like(x, (size - 1) / 2)
-    else:
-        place, slope = ((x + 1) * kind(size) - 1) / 2, np.full_like(x, size / 2)
-    return _kept_inside(place, slope, size, padding_mode, align_corners) if clip else (place, slope)
+        return (x + 1) / 2 * kind(size - 1), np.full_like(x, (size - 1) / 2)
+    return ((x + 1) * kind(size) - 1) / 2, np.full_like(x, size / 2)
 
 
 def _kept_inside(place: np.ndarray, slope: np.ndarray, size: int, padding_mode: str, align_corners: bool
@@ -176,112 +173,102 @@ def _kept_inside(place: np.ndarray, slope: np.ndarray, size: int, padding_mode: 
     return place, slope
 
 
-def _sampling(shape: Sizes, grid: np.ndarray, mode: str, padding_mode: str, align_corners: bool
-              ) -> tuple[list[list[np.ndarray]], list[list[np.ndarray]], list[list[np.ndarray]]]:
-    """For each dimension and each tap along it: the places read, their weights, and the weights' slopes in the grid."""
-    indices, weights, slopes = [], [], []
-    for axis, size in enumerate(shape):
+def _sampling(shape: Sizes, grid: np.ndarray, mode: str, padding_mode: str, align_corners: bool, order: Sizes
+              ) -> tuple[list[list[np.ndarray]], list[list[np.ndarray]]]:
+    """For each dimension and each tap along it: the places read, and their weights, or the weights' derivative in the grid."""
+    indices, weights = [], []
+    for axis, (size, degree) in enumerate(zip(shape, order, strict=True)):
         x = grid[..., len(shape) - 1 - axis]  # the grid's first coordinate is along the last dimension
-        place, slope = _unnormalised(x, size, padding_mode, align_corners, mode != "bicubic")
+        place, slope = _unnormalised(x, size, align_corners)
+        if mode != "bicubic":
+            place, slope = _kept_inside(place, slope, size, padding_mode, align_corners)
         if mode == "nearest":
             indices.append([np.rint(place).astype(np.int64)])
-            weights.append([np.ones_like(x)])
-            slopes.append([np.zeros_like(x)])
-        elif mode == "bilinear":
-            low = np.floor(place)
-            share = place - low
-            indices.append([low.astype(np.int64), low.astype(np.int64) + 1])
-            weights.append([1 - share, share])
-            slopes.append([-slope, slope])
-        else:
+            weights.append([np.full_like(x, degree == 0)])
+            continue
+        if mode == "bicubic":
             place = np.where(np.isfinite(place), place, -100)
-            low = np.floor(place)
-            distances = [place - low - at for at in range(-1, 3)]
-            taps = [_kept_inside(low + at, slope, size, padding_mode, align_corners)[0] for at in range(-1, 3)]
-            indices.append([tap.astype(np.int64) for tap in taps])
-            weights.append([_cubic(distance, -0.75) for distance in distances])
-            slopes.append([_cubic_slope(distance, -0.75) * slope for distance in distances])
-    return indices, weights, slopes
+        low = np.floor(place)
+        share = place - low
+        if mode == "bilinear":
+            first = low.astype(np.int64)
+            indices.append([first, first + 1])
+            parts = [1 - share, share] if degree == 0 else [-slope, slope] if degree == 1 else [np.zeros_like(x)] * 2
+        else:
+            indices.append([_kept_inside(low + at, slope, size, padding_mode, align_corners)[0].astype(np.int64)
+                            for at in range(-1, 3)])
+            parts = [_cubic_derivative(share - at, -0.75, degree) * slope ** degree for at in range(-1, 3)]
+        weights.append(parts)
+    return indices, weights
 
 
-def _cubic_slope(distance: np.ndarray, sharpness: float) -> np.ndarray:
-    x = np.abs(distance)
-    near = (3 * (sharpness + 2) * x - 2 * (sharpness + 3)) * x
-    far = (3 * sharpness * x - 10 * sharpness) * x + 8 * sharpness
-    return np.where(x <= 1, near, np.where(x < 2, far, 0)) * np.sign(distance)
-
-
-def _corners(shape: Sizes, indices: list[list[np.ndarray]]) -> Any:
-    """Every choice of one tap for each dimension: the choice, the flat place, and whether it is inside."""
+def _corners(shape: Sizes, indices: list[list[np.ndarray]], weights: list[list[np.ndarray]]) -> Any:
+    """Every choice of one tap for each dimension: the flat place, whether it is inside, and the weight."""
     for choice in product(*(range(len(taps)) for taps in indices)):
         flat: Any = 0
         inside: Any = True
-        for taps, tap, size in zip(indices, choice, shape, strict=True):
-            index = taps[tap]
+        weight: Any = 1
+        for axis, (tap, size) in enumerate(zip(choice, shape, strict=True)):
+            index = indices[axis][tap]
             inside = inside & (index >= 0) & (index < size)
             flat = flat * size + np.clip(index, 0, size - 1)
-        yield choice, flat, inside
+            weight = weight * weights[axis][tap]
+        yield flat, inside, weight
 
 
-def _weight_of(choice: Sizes, weights: list[list[np.ndarray]]) -> np.ndarray:
-    total = weights[0][choice[0]]
-    for axis in range(1, len(choice)):
-        total = total * weights[axis][choice[axis]]
-    return total
+# What is sampled is linear in the input, with weights that depend on the grid; its derivatives in the grid are the same
+# with derivatives of the weights. `order` says which: how often in each dimension. So one entry, and its adjoint in the
+# input, have their gradients of every order.
+def _grid_slopes(F: Any, g: Any, input: Any, grid: Any, options: tuple, order: Sizes) -> Any:
+    """The gradient in the grid of the sum of `g` times what is sampled from `input`."""
+    parts = [F.sum(g * F._grid_sample(input, grid, *options, _raised(order, axis)), 1, False) for axis in range(len(order))]
+    return F.stack(parts[::-1], -1)
 
 
-def _grid_gradients(F, needs, g, input, input_shape, grid, mode, padding_mode, align_corners):
+def _raised(order: Sizes, axis: int) -> Sizes:
+    return tuple(degree + (number == axis) for number, degree in enumerate(order))
+
+
+def _grid_gradients(F, needs, g, input, input_shape, grid, mode, padding_mode, align_corners, order):
     options = (mode, padding_mode, align_corners)
-    return (F._grid_sample_input(g, grid, input_shape, *options) if needs[0] else None,
-            F._grid_sample_grid(g, input, grid, *options) if needs[1] else None)
+    return (F._grid_sample_input(g, grid, input_shape, *options, order) if needs[0] else None,
+            _grid_slopes(F, g, input, grid, options, order) if needs[1] else None)
 
 
-@operation(together=_grid_gradients, differentiable="input grid", name="_grid_sample",
-           node=lambda kept: f"GridSampler{len(kept['input_shape']) - 2}DBackward0", **_PRIVATE)
-def grid_sample(input, grid, mode, padding_mode, align_corners):
+def _grid_input_gradients(F, needs, g, grad_output, grid, mode, padding_mode, align_corners, order):
+    options = (mode, padding_mode, align_corners)
+    return (F._grid_sample(g, grid, *options, order) if needs[0] else None,
+            _grid_slopes(F, grad_output, g, grid, options, order) if needs[1] else None)
+
+
+def _grid_name(kept: dict) -> str:
+    order = kept["order"]
+    return f"GridSampler{len(order)}DBackward{'Backward' if any(order) else ''}0"
+
+
+@operation(together=_grid_gradients, differentiable="input grid", node=_grid_name, **_PRIVATE)
+def _grid_sample(input, grid, mode, padding_mode, align_corners, order):
     shape = input.shape[2:]
-    indices, weights, _ = _sampling(shape, grid, mode, padding_mode, align_corners)
-    flat_input = input.reshape(*input.shape[:2], -1)
+    flat_input = input.reshape(*input.shape[:2], prod(shape))
     total = np.zeros((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
-    for choice, flat, inside in _corners(shape, indices):
-        total += _read(flat_input, flat, inside) * _weight_of(choice, weights)[:, None]
+    for flat, inside, weight in _corners(shape, *_sampling(shape, grid, mode, padding_mode, align_corners, order)):
+        found = np.take_along_axis(flat_input, flat.reshape(len(flat), 1, flat[:1].size), 2).reshape(total.shape)
+        total += np.where(inside[:, None], found, 0) * weight[:, None]
     return total
 
 
-def _read(flat_input: np.ndarray, flat: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """(N, C, *points): what the input has at the places, zero outside."""
-    count = len(flat_input)
-    found = np.take_along_axis(flat_input, flat.reshape(count, 1, -1), 2).reshape(*flat_input.shape[:2], *flat.shape[1:])
-    return np.where(inside[:, None], found, 0)
-
-
-@operation(grad_output=no_derivative("grid_sampler_backward"), grid=no_derivative("grid_sampler_backward"),
-           node="GridSamplerBackwardBackward0", **_PRIVATE)
-def _grid_sample_input(grad_output, grid, shape, mode, padding_mode, align_corners):
-    indices, weights, _ = _sampling(shape[2:], grid, mode, padding_mode, align_corners)
-    rows, size = shape[0] * shape[1], int(np.prod(shape[2:]))
+@operation(together=_grid_input_gradients, differentiable="grad_output grid",
+           node=lambda kept: f"GridSampler{len(kept['order'])}DBackwardBackward0", **_PRIVATE)
+def _grid_sample_input(grad_output, grid, shape, mode, padding_mode, align_corners, order):
+    """The adjoint in the input."""
+    spatial = shape[2:]
+    rows, size = shape[0] * shape[1], prod(spatial)
     made = np.zeros(rows * size, grad_output.dtype)
     base = np.arange(rows).reshape(*shape[:2], *[1] * (grid.ndim - 2)) * size
-    for choice, flat, inside in _corners(shape[2:], indices):
-        part = np.where(inside, _weight_of(choice, weights), 0)[:, None] * grad_output
-        np.add.at(made, (base + flat[:, None]).reshape(-1), part.astype(made.dtype, copy=False).reshape(-1))
+    for flat, inside, weight in _corners(spatial, *_sampling(spatial, grid, mode, padding_mode, align_corners, order)):
+        part = np.where(inside, weight, 0)[:, None] * grad_output
+        add_at(made, (base + flat[:, None]).reshape(-1), part.reshape(-1))
     return made.reshape(shape)
-
-
-@operation(grad_output=no_derivative("grid_sampler_backward"), input=no_derivative("grid_sampler_backward"),
-           grid=no_derivative("grid_sampler_backward"), node="GridSamplerBackwardBackward0", **_PRIVATE)
-def _grid_sample_grid(grad_output, input, grid, mode, padding_mode, align_corners):
-    shape = input.shape[2:]
-    rank = len(shape)
-    indices, weights, slopes = _sampling(shape, grid, mode, padding_mode, align_corners)
-    flat_input = input.reshape(*input.shape[:2], -1)
-    made = np.zeros(grid.shape, grid.dtype)
-    for choice, flat, inside in _corners(shape, indices):
-        seen = (_read(flat_input, flat, inside) * grad_output).sum(1)
-        for axis in range(rank):
-            mixed = [slopes[other] if other == axis else weights[other] for other in range(rank)]
-            made[..., rank - 1 - axis] += seen * _weight_of(choice, mixed)
-    return made
 
 
 # -- affine grids ----------------------------------------------------------------------------------------------------
@@ -310,4 +297,5 @@ def _affine_grid_backward(grad, size, align_corners):
 
 def refuse_dtype(name: str, input: Tensor, kinds: str) -> None:
     if input._array.dtype.kind in kinds:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtypes.from_numpy(input._array.dtype).name)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for "
+                                  f"'{type_name(dtypes.from_numpy(input._array.dtype).name)}'")

@@ -15,7 +15,8 @@ def softmax_gradient(F, g, result, dim):
     return weighted - result * F.sum(weighted, dim, True)
 
 
-@operation(input="softmax_gradient(g, conj(result), dim)", name="softmax_core", node="SoftmaxBackward0", public=False, method=False)
+@operation(input="softmax_gradient(g, conj(result), dim)", name="softmax_core", node="SoftmaxBackward0", public=False,
+           method=False)
 def softmax_core(input, dim):
     _check(input, dim, "softmax")
     if not input.size:

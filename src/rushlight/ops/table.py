@@ -25,7 +25,8 @@ namespace. It must not name NumPy. Un-broadcasting and casting to the argument's
 """
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ..graph.modes import listen
 from ..tensor import Tensor

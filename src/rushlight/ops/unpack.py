@@ -1,7 +1,8 @@
 """Takes saved values out of a node again, with the checks that keep a gradient from being silently wrong."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 

@@ -156,8 +156,8 @@ class Tensor:
         if requires_grad:
             if node is None or node is UNRECORDED:
                 if dtypes.category(self._array.dtype) < dtypes.FLOATING:
-                    raise RuntimeError("only Tensors of floating point dtype can require gradients, and of complex dtype: this one "
-                                       f"is {self.dtype}")
+                    raise RuntimeError("only Tensors of floating point dtype can require gradients, and of complex dtype: "
+                                       f"this one is {self.dtype}")
                 if self._inference and not state.inference:
                     raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
                 self._node = LEAF
@@ -410,7 +410,7 @@ class Parameter(Tensor):
             made.requires_grad_(True)
         return made
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + Tensor.__repr__(self)
 
 

@@ -210,7 +210,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        if running.passes and running.passes[-1].targets is not None:
+        if running.passes and running.passes[-1].for_inputs:
             raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
                                "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
                                "set use_reentrant=False, or call .backward() without passing the `inputs` argument.")
