@@ -74,12 +74,13 @@ inf, nan, pi, e = 1e400, 1e400 - 1e400, 3.141592653589793, 2.718281828459045
 newaxis = None
 
 _MODULES = ("autograd", "nn", "optim", "linalg", "utils", "special", "random", "cuda", "backends", "overrides", "types",
-            "distributions", "fft", "version", "accelerator", "amp")
+            "distributions", "fft", "version", "accelerator", "amp", "serialization")
 _ELSEWHERE = {
     "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode", "inference_mode": "autograd.grad_mode",
     "set_grad_enabled": "autograd.grad_mode", "is_inference_mode_enabled": "autograd.grad_mode",
     "set_printoptions": "tensor.printing", "get_printoptions": "tensor.printing",
     "save": "serialization", "load": "serialization",
+    "autocast": "amp", "is_autocast_enabled": "amp",
 }
 _TYPED = {"FloatTensor": float32, "DoubleTensor": float64, "HalfTensor": float16, "LongTensor": int64, "IntTensor": int32,
           "ShortTensor": int16, "CharTensor": int8, "ByteTensor": uint8, "BoolTensor": bool, "BFloat16Tensor": bfloat16,

@@ -37,7 +37,6 @@ KNOWN: dict[tuple[str, str], str] = {
     ("linalg.norm.subgradients_at_zero", "second_order"): "torch gives nan at zero, where the gradient itself is 0 on both",
     ("as_strided_scatter", "gradients"): "torch's gradient is 1 where src took the input's place and 0 elsewhere",
     ("as_strided_scatter", "second_order"): "torch's gradient is 1 where src took the input's place and 0 elsewhere",
-    ("gradient", "freed"): "it divides by a Python number, which is freed; torch's own code keeps it",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import time
 import types
 import zlib
@@ -34,10 +35,11 @@ def seed_quickly(seed: int | None = None) -> None:
 common_utils.set_rng_seed = seed_quickly
 common_utils.extract_test_fn = lambda: None
 
-SAMPLES = 3
+# RUSHLIGHT_OPINFO_SAMPLES=20 hunts with that many samples of an operation instead of a few.
+SAMPLES = int(os.environ.get("RUSHLIGHT_OPINFO_SAMPLES", "5"))
 SMALL = 600  # elements of all the tensors in a sample
 LOOKED_AT = 8  # times as many samples are looked at as are taken
-LOOKING = 0.15  # seconds after which the choice is made from what has come
+LOOKING = 0.03 * SAMPLES  # seconds after which the choice is made from what has come
 SEED = 7
 # Relative and absolute tolerance by dtype; the absolute one grows with the size of the values.
 TOLERANCE = {"float64": (1e-6, 1e-8), "complex128": (1e-6, 1e-8), "float32": (1e-4, 1e-5), "complex64": (1e-4, 1e-5)}
@@ -187,7 +189,10 @@ TORCH, OURS = Engine(torch), Engine(rushlight)
 
 def is_present(op: Any) -> bool:
     """Whether rushlight has the operation under its public name."""
-    if not has(rushlight, op.name) and not has(rushlight.Tensor, op.name):
+    name = op.name
+    if not has(torch, name) and not has(torch.Tensor, name):
+        name += "_"  # Tensor.cauchy_ and its like have no other form
+    if not has(rushlight, name) and not has(rushlight.Tensor, name):
         return False
     try:
         OURS.function_of(op)
@@ -370,7 +375,8 @@ def assert_same_gradients(expected: list[Any], found: list[Any], what: str) -> N
     for number, (one, other) in enumerate(zip(expected, found, strict=True)):
         if (one is None) != (other is None):
             present = array_of(other if one is None else one)
-            assert np.allclose(present, 0, rtol=0, atol=1e-10), f"{what} {number}: None for {'torch' if one is None else 'rushlight'} only"
+            whose = "torch" if one is None else "rushlight"
+            assert np.allclose(present, 0, rtol=0, atol=1e-10), f"{what} {number}: None for {whose} only"
         else:
             assert_same(one, other, f"{what} {number}")
 

@@ -271,7 +271,7 @@ def multi_margin_loss(
     if input.dim() > 2 or (input.dim() and not input.size(-1)):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
     single = target.dim() == 0
-    scores, wanted = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
+    scores, wanted = (input.reshape(1, -1), target.reshape(1)) if input.dim() < 2 else (input, target)
     right = scores.gather(1, wanted.unsqueeze(1))
     hinge = (margin - right + scores).clamp_min(0)
     if p == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import rushlight
@@ -41,6 +42,8 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalise every channel over the batch (training) or by the running statistics."""
+    if input.dim() < 2 and not input.numel():
+        return input.clone()  # PyTorch passes an empty batch without channels on
     if training:
         _check_more_than_one(input.size())
     if not training:
@@ -56,7 +59,7 @@ def batch_norm(
             if running_mean is not None:
                 running_mean.mul_(1 - momentum).add_(mean.detach(), alpha=momentum)
             if running_var is not None:
-                count = input.numel() / input.size(1)
+                count = input.numel() / mean.numel()
                 running_var.mul_(1 - momentum).add_(variance.detach(), alpha=momentum * count / (count - 1))
         scale = _by_channel((variance + eps).rsqrt(), input.dim())
         return _affine(centered * scale, weight, bias)
@@ -106,7 +109,7 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
         )
-    grouped = input.reshape(samples, num_groups, -1)
+    grouped = input.reshape(samples, num_groups, math.prod(input.shape[1:]) // num_groups)
     centered = grouped - grouped.mean(2, keepdim=True)
     variance = (centered * centered).mean(2, keepdim=True)
     return _affine((centered * (variance + eps).rsqrt()).reshape(input.shape), weight, bias)

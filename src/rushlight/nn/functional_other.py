@@ -261,33 +261,3 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     made = rushlight.zeros((*tensor.shape, num_classes), dtype=rushlight.int64)
     return made.scatter_(-1, tensor.unsqueeze(-1), 1)
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(..., C * r * r, H, W) as (..., C, H * r, W * r)."""
-    *lead, channels, height, width = input.shape
-    factor = upscale_factor
-    if channels % (factor * factor):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
-            f"but input.size(-3)={channels} is not divisible by {factor * factor}"
-        )
-    parts = input.reshape(*lead, channels // (factor * factor), factor, factor, height, width)
-    first = len(lead) + 1
-    order = [*range(first), first + 2, first, first + 3, first + 1]
-    return parts.permute(order).reshape(*lead, channels // (factor * factor), height * factor, width * factor)
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(..., C, H * r, W * r) as (..., C * r * r, H, W)."""
-    *lead, channels, height, width = input.shape
-    factor = downscale_factor
-    if height % factor or width % factor:
-        raise RuntimeError(
-            "pixel_unshuffle expects height and width to be divisible by downscale_factor, "
-            f"but got {height} and {width} with factor {factor}"
-        )
-    parts = input.reshape(*lead, channels, height // factor, factor, width // factor, factor)
-    first = len(lead) + 1
-    order = [*range(first), first + 1, first + 3, first, first + 2]
-    return parts.permute(order).reshape(*lead, channels * factor * factor, height // factor, width // factor)

@@ -1,4 +1,5 @@
 """nn.functional over space: convolution, pooling, padding, resampling, sampling at grids."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ops import resampling
-from ..ops.convolution import (
+from ..ops.convolution import (  # noqa: F401 - nn.functional has them from here
     conv1d,
     conv2d,
     conv3d,
@@ -61,8 +62,13 @@ def _adaptive_avg_pool(rank: int) -> Callable[..., Tensor]:
 
 
 max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank, False) for rank in (1, 2, 3))
-max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (_max_pool(rank, True) for rank in (1, 2, 3))
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    _max_pool(rank, True) for rank in (1, 2, 3)
+)
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive_max_pool(rank, False) for rank in (1, 2, 3))
+adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = (
+    _adaptive_max_pool(rank, True) for rank in (1, 2, 3)
+)
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive_avg_pool(rank) for rank in (1, 2, 3))
 
 
@@ -84,7 +90,9 @@ avg_pool2d, avg_pool3d = _avg_pool(2), _avg_pool(3)
 
 
 def _lp_pool(rank: int) -> Callable[..., Tensor]:
-    def function(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    def function(
+        input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> Tensor:
         count = 1
         for width in per_dimension(kernel_size, rank):
             count *= width
@@ -137,12 +145,46 @@ def _max_unpool(rank: int) -> Callable[..., Tensor]:
 max_unpool1d, max_unpool2d, max_unpool3d = (_max_unpool(rank) for rank in (1, 2, 3))
 
 
+def _fractional_sizes(rank: int, input: Tensor, output_size: Any, output_ratio: Any) -> tuple[int, ...]:
+    name = f"fractional_max_pool{rank}d"
+    if output_size is not None:
+        return per_dimension(output_size, rank)
+    if output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    ratios = per_dimension(output_ratio, rank)
+    return tuple(int(size * ratio) for size, ratio in zip(input.shape[-rank:], ratios, strict=True))
+
+
+def _fractional_max_pool(rank: int, with_indices: bool) -> Callable[..., Any]:
+    def function(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+                 return_indices: bool = with_indices, _random_samples: Tensor | None = None) -> Any:
+        sizes = _fractional_sizes(rank, input, output_size, output_ratio)
+        samples = _random_samples
+        if input.dim() not in (rank + 1, rank + 2):
+            raise RuntimeError(f"fractional_max_pool{rank}d(): Expected {rank + 1}D or {rank + 2}D tensor, but got: "
+                               f"{list(input.shape)}")
+        if samples is None:
+            count = 1 if input.dim() == rank + 1 else input.shape[0]
+            samples = TENSORS.rand(count, input.shape[-rank - 1], rank, dtype=input.dtype)
+        pair = TENSORS._fractional_max_pool(input, per_dimension(kernel_size, rank), sizes, samples)
+        return pair if return_indices else pair[0]
+
+    name = f"fractional_max_pool{rank}d{'_with_indices' if with_indices else ''}"
+    return _named(function, name, "The largest of windows that lie at random.")
+
+
+fractional_max_pool2d, fractional_max_pool3d = _fractional_max_pool(2, False), _fractional_max_pool(3, False)
+fractional_max_pool2d_with_indices = _fractional_max_pool(2, True)
+fractional_max_pool3d_with_indices = _fractional_max_pool(3, True)
+
+
 # -- interpolation ---------------------------------------------------------------------------------------------------
 _MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "lanczos", "area", "nearest-exact")
 _NEEDS = {"linear": 3, "bilinear": 4, "trilinear": 5}
 _SMOOTH = ("linear", "bilinear", "bicubic", "trilinear", "lanczos")
 _NAMES = {"nearest": "UpsampleNearest", "nearest-exact": "UpsampleNearestExact", "linear": "UpsampleLinear",
-          "bilinear": "UpsampleBilinear", "trilinear": "UpsampleTrilinear", "bicubic": "UpsampleBicubic"}
+          "bilinear": "UpsampleBilinear", "trilinear": "UpsampleTrilinear", "bicubic": "UpsampleBicubic",
+          "lanczos": "UpsampleLanczos"}
 
 
 def _target(input: Tensor, size: Any, scale_factor: Any, recompute: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
@@ -199,8 +241,9 @@ def interpolate(
     """Resample the spatial dimensions to other sizes."""
     sizes, factors = _target(input, size, scale_factor, recompute_scale_factor)
     _check_interpolation(input, mode, align_corners, antialias)
-    if mode == "lanczos":
-        raise NotImplementedError("interpolate: mode='lanczos' is not supported; use 'bicubic'.")
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ValueError("Lanczos mode requires antialias=True" if not antialias
+                         else "Lanczos mode does not support align_corners=True")
     spatial = tuple(input.shape[2:])
     rank = len(spatial)
     if mode == "area":
@@ -219,7 +262,7 @@ def interpolate(
         if nearest:
             taps.append(resampling.nearest_taps(length, wanted, factor, mode == "nearest-exact", rank == 2))
         elif antialias:
-            taps.append(resampling.antialias_taps(length, wanted, align, factor, kind, mode == "bicubic"))
+            taps.append(resampling.antialias_taps(length, wanted, align, factor, kind, mode))
         elif mode == "bicubic":
             taps.append(resampling.cubic_taps(length, wanted, align, factor, kind))
         else:
@@ -241,6 +284,13 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 
 # -- grids -----------------------------------------------------------------------------------------------------------
+def _warn_corners(name: str) -> None:
+    import warnings
+
+    warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Pass "
+                  f"align_corners to {name} to say which is meant.", UserWarning, stacklevel=3)
+
+
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:  # fmt: skip
     """The input at the points of a grid, whose coordinates run from -1 to 1 over each dimension."""
@@ -252,6 +302,8 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
         raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
                          "'reflection', but got: "
                          f"'{padding_mode}'")
+    if align_corners is None:
+        _warn_corners("grid_sample")
     shapes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
     rank = input.dim() - 2
     if input.shape[0] != grid.shape[0]:
@@ -293,6 +345,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
                          f"{theta.shape}.")
     if min(sizes) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {sizes}")
+    if align_corners is None:
+        _warn_corners("affine_grid")
     if theta.shape[0] != sizes[0]:
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{sizes[0]}, {rank + 1}] "
                            "but got: "
@@ -316,10 +370,12 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     return TENSORS.im2col(input, *_pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
 
 
-def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
     """Images from columns, adding up what overlaps."""
-    return TENSORS.col2im(input, *_pairs(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding,
-                                         stride=stride))
+    pairs = _pairs(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    return TENSORS.col2im(input, *pairs)
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -334,13 +390,3 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return TENSORS.channel_shuffle(input, groups)
-
-
-__all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "affine_grid", "avg_pool1d", "avg_pool2d", "avg_pool3d", "channel_shuffle", "conv1d", "conv2d",
-    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fold", "grid_sample", "interpolate", "lp_pool1d",
-    "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
-    "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "per_dimension", "pixel_shuffle",
-    "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
-]  # fmt: skip

@@ -243,3 +243,42 @@ class MaxUnpool3d(_MaxUnpool):
     """Back from the largest of each window of volumes."""
 
     _rank = 3
+
+
+class _FractionalMaxPool(Module):
+    _rank = 0
+
+    def __init__(
+        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        name, rank = type(self).__name__, self._rank
+        self.kernel_size = per_dimension(kernel_size, rank)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else per_dimension(output_size, rank)
+        self.output_ratio = None if output_ratio is None else per_dimension(output_ratio, rank)
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor) -> Any:
+        return getattr(F, f"fractional_max_pool{self._rank}d")(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The largest of windows of images that lie at random."""
+
+    _rank = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """The largest of windows of volumes that lie at random."""
+
+    _rank = 3

@@ -8,6 +8,7 @@ from typing import Any
 
 import rushlight
 
+from ..ops.table import TENSORS
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -20,18 +21,11 @@ def _rnn_step(activation: Any, gates: Tensor, state: tuple[Tensor, ...], weight:
 
 
 def _lstm_step(gates: Tensor, state: tuple[Tensor, ...], weight: Tensor, bias: Any) -> tuple[Tensor, Tensor]:
-    into, forget, cell, out = (gates + F.linear(state[0], weight, bias)).chunk(4, -1)
-    memory = forget.sigmoid() * state[1] + into.sigmoid() * cell.tanh()
-    return out.sigmoid() * memory.tanh(), memory
+    return TENSORS.lstm_step(gates + F.linear(state[0], weight, bias), state[1])
 
 
 def _gru_step(gates: Tensor, state: tuple[Tensor, ...], weight: Tensor, bias: Any) -> tuple[Tensor]:
-    hidden = state[0]
-    reset_in, update_in, new_in = gates.chunk(3, -1)
-    reset_hidden, update_hidden, new_hidden = F.linear(hidden, weight, bias).chunk(3, -1)
-    update = (update_in + update_hidden).sigmoid()
-    new = (new_in + (reset_in + reset_hidden).sigmoid() * new_hidden).tanh()
-    return (new + update * (hidden - new),)
+    return (TENSORS.gru_step(gates, F.linear(state[0], weight, bias), state[0]),)
 
 
 def _step_function(mode: str) -> Any:

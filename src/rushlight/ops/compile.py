@@ -329,6 +329,11 @@ def _renaming_lines(op: Op) -> list[str]:
     return lines
 
 
+# Names that the short path uses itself: an operation with an argument of such a name goes the long way.
+_OWN_NAMES = frozenset(("new", "r", "real", "result", "node", "frame", "code", "token", "state", "call", "modes", "grad_off",
+                        "asarray", "ndarray", "explain", "hush", "unhush", "next_order", "getframe"))
+
+
 def _function_text(op: Op, prefix: str, namespace: dict, operator: bool = False) -> str:
     values = ", ".join(op.parameters) + ","
     takes_out = not op.view and "out" not in op.parameters
@@ -344,7 +349,8 @@ def _function_text(op: Op, prefix: str, namespace: dict, operator: bool = False)
     general = f"return {'call_operator' if operator else 'call'}({prefix}_op, ({values}))"
     optional = [n for n in op.tensors if op.defaults.get(n, 0) is None]
     short = (not op.lists and op.tensors and len(op.differentiable) <= 3 and op.promote != "none" and op.output_real
-             and op.tensors[0] in op.differentiable and (op.differentiable == op.tensors or not op.elementwise))
+             and op.tensors[0] in op.differentiable and (op.differentiable == op.tensors or not op.elementwise)
+             and not _OWN_NAMES & {*op.parameters, *op.extra})
     if short and op.outputs not in (1, None) and not op.view and len(op.differentiable) < 3:
         return head + "    " + "\n    ".join(_several_path(op, prefix, general, namespace, optional))
     if not short or op.outputs != 1:

@@ -74,7 +74,7 @@ def window_counts(spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, 
 
 def _columns(array: np.ndarray, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes,
              groups: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Some samples at a time: which, and their columns (groups, C / groups * kernel, N * out), good until the next ones."""
+    """Some samples at a time: which, and their columns (groups, C / groups * kernel, N * out), good until the next."""
     rank, channels = len(kernel), array.shape[1]
     view = windows(array, kernel, stride, dilation, out)
     view = view.transpose(1, *range(2 + rank, 2 + 2 * rank), 0, *range(2, 2 + rank))
@@ -212,8 +212,8 @@ def _times(sizes: Sizes) -> str:
     return f"({' x '.join(map(str, sizes))})"
 
 
-def _check(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stride: Sizes, padding: Sizes, dilation: Sizes,
-           transposed: bool, output_padding: Sizes, groups: int) -> None:
+def _check(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stride: Sizes, padding: Sizes,
+           dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int) -> None:
     if min(padding) < 0:
         raise RuntimeError("negative padding is not supported")
     if min(output_padding) < 0:
@@ -316,8 +316,8 @@ def _same_padding(input: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes) 
     return input, tuple(total // 2 for total in totals)
 
 
-def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any,
-              groups: int, transposed: bool = False, output_padding: Any = 0) -> Tensor:
+def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+              dilation: Any, groups: int, transposed: bool = False, output_padding: Any = 0) -> Tensor:
     _check_call(name, rank, input, weight)
     batched = len(input._shape) == rank + 2
     batch = input if batched else TENSORS.unsqueeze(input, 0)
@@ -333,7 +333,8 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
             padding = (0,) * rank
     elif isinstance(padding, str):
         raise TypeError(f"{name}(): argument 'padding' must be tuple of ints, not str")
-    result = TENSORS.convolution(batch, weight, bias, stride, per_dimension(padding, rank, "padding"), dilation, transposed,
+    padding = per_dimension(padding, rank, "padding")
+    result = TENSORS.convolution(batch, weight, bias, stride, padding, dilation, transposed,
                                  per_dimension(output_padding, rank, "output_padding"), groups)
     return result if batched else TENSORS.squeeze(result, 0)
 
@@ -372,8 +373,8 @@ def _check_columns(given: dict[str, Sizes]) -> None:
         raise RuntimeError(f"padding should be non-negative, but got padding: {given['padding']}")
 
 
-@operation(input="col2im(g, input_shape[-2:], kernel_size, dilation, padding, stride)", node="Im2ColBackward0", jvp="linear",
-           **_PRIVATE)
+@operation(input="col2im(g, input_shape[-2:], kernel_size, dilation, padding, stride)", node="Im2ColBackward0",
+           jvp="linear", **_PRIVATE)
 def im2col(input, kernel_size, dilation, padding, stride):
     _check_columns({"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride})
     shape = input.shape

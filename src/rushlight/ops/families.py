@@ -4,14 +4,19 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-FAMILIES = ("arithmetic", "pointwise", "binary", "comparison", "selection", "complex_numbers", "activations", "shape", "slicing", "joining", "rearranging", "copies", "reductions", "scans", "sorting", "statistics", "matrix", "indexing", "getitem", "gather", "padding", "resizing", "creation", "randomness", "conversion", "softmax", "losses", "neural")
+FAMILIES = (
+    "arithmetic", "pointwise", "binary", "comparison", "selection", "complex_numbers", "activations", "shape",
+    "slicing", "joining", "rearranging", "copies", "reductions", "scans", "sorting", "statistics", "matrix",
+    "indexing", "getitem", "gather", "padding", "resizing", "creation", "randomness", "conversion", "softmax",
+    "losses", "neural")
 _loaded = False
 
 
 # Methods of Tensor that only a family in ON_DEMAND has: a stand-in reads the families and calls the real one.
 ON_DEMAND_METHODS: tuple[str, ...] = (
-    "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inner", "inverse", "kron", "logdet", "lu", "lu_solve",
-    "matrix_exp", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve")
+    "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inner", "inverse", "kron", "logdet",
+    "lu", "lu_solve", "matrix_exp", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd",
+    "triangular_solve")
 
 
 def load_core() -> None:
@@ -41,5 +46,6 @@ def load_all() -> None:
             importlib.import_module(f"{__package__}.{name}")
 
 
-ON_DEMAND: tuple[str, ...] = ("einsum", "linalg_solve", "linalg_factor", "linalg_products", "linalg", "special", "convolution", "pooling",
-                              "resampling")
+ON_DEMAND: tuple[str, ...] = (
+    "einsum", "linalg_solve", "linalg_factor", "linalg_products", "linalg", "special", "convolution", "pooling",
+    "resampling", "recurrent")

@@ -1,6 +1,7 @@
 """Factorisations and their gradients: Cholesky, QR, LU, singular values, eigenvalues."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
 def permutation_of(pivots: np.ndarray, m: int) -> np.ndarray:
     """The order in which the exchanges leave m rows."""
     batch = pivots.shape[:-1]
-    rows = np.broadcast_to(np.arange(m), (*batch, m)).copy().reshape(-1, m)
+    rows = np.broadcast_to(np.arange(m), (*batch, m)).copy().reshape(prod(batch), m)
     for line, exchanges in zip(rows, pivots.reshape(len(rows), pivots.shape[-1]), strict=True):
         for i, j in enumerate(exchanges):
             line[i], line[j - 1] = line[j - 1], line[i]

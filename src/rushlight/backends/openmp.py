@@ -1,0 +1,6 @@
+"""OpenMP: not used."""
+from __future__ import annotations
+
+
+def is_available() -> bool:
+    return False
