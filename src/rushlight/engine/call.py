@@ -244,4 +244,4 @@ def _warn_of_cycle() -> None:
         _warned_of_cycle = True
         warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and "
                       "its gradient: the gradient's graph leads back to the parameter. autograd.grad has no such "
-                      "cycle; otherwise set .grad to None when done with it.", UserWarning, stacklevel=3)
+                      "cycle; otherwise set .grad to None when done with it.", UserWarning, stacklevel=facts.user_level())

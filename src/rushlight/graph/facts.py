@@ -100,6 +100,16 @@ def here() -> tuple[Any, int]:
     return frame.f_code, frame.f_lasti
 
 
+def user_level() -> int:
+    """The `stacklevel` with which the caller's warning names the user's line."""
+    frame: FrameType | None = _getframe(1)
+    level = 1
+    while frame is not None and is_library(frame.f_code):
+        frame = frame.f_back
+        level += 1
+    return level
+
+
 def current_site() -> Site | None:
     code, instruction = here()
     return Site.of(code, instruction)

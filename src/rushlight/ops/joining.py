@@ -74,7 +74,8 @@ def cat_arrays(tensors, dim=0):
                 if d != place and one.shape[d] != shape[d]:
                     raise RuntimeError(
                         f"Sizes of tensors must match except in dimension {place}. Expected size {shape[d]} but got "
-                        f"size {one.shape[d]} for tensor number {i} in the list."
+                        f"size {one.shape[d]} for tensor number {i} in the list: cat got shapes {list(shape)} and "
+                        f"{list(one.shape)}."
                     ) from None
         raise
 

@@ -39,8 +39,9 @@ def _check_matrices(first: np.ndarray, second: np.ndarray, names: tuple[str, str
             raise RuntimeError(f"{name} must be a matrix" if name == "self" else f"{name} must be a matrix, got "
                                                                                  f"{array.ndim}-D tensor")
     if first.shape[1] != second.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_times(first.shape)} and "
-                           f"{_times(second.shape)})")
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_times(first.shape)} and {_times(second.shape)}): a "
+                           f"matrix product (mm, matmul, linear) needs as many columns in the first, {first.shape[1]}, as rows "
+                           f"in the second, {second.shape[0]}.")
     if first.dtype != second.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(first.dtype)} != "
                            f"{_c_name(second.dtype)}")
