@@ -74,7 +74,7 @@ inf, nan, pi, e = 1e400, 1e400 - 1e400, 3.141592653589793, 2.718281828459045
 newaxis = None
 
 _MODULES = ("autograd", "nn", "optim", "linalg", "utils", "special", "random", "cuda", "backends", "overrides", "types",
-            "distributions", "fft", "version", "accelerator", "amp", "serialization")
+            "distributions", "fft", "signal", "masked", "version", "accelerator", "amp", "serialization")
 _ELSEWHERE = {
     "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode", "inference_mode": "autograd.grad_mode",
     "set_grad_enabled": "autograd.grad_mode", "is_inference_mode_enabled": "autograd.grad_mode",

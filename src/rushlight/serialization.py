@@ -7,6 +7,7 @@ therefore brings the whole memory it looks into along: save view.clone() to save
 from __future__ import annotations
 
 import io
+import math
 import os
 import pickle
 import sys
@@ -30,6 +31,11 @@ _STORAGES = {"float16": "HalfStorage", "bfloat16": "BFloat16Storage", "float32":
              "bool": "BoolStorage"}  # fmt: skip
 _LEGACY_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # how files of before PyTorch 1.6 begin
 _SAFE: dict[str, Any] = {}  # what add_safe_globals() allowed, by its full name
+
+
+# Python's own pickle in Python: the C one insists that names can be imported, and cannot be kept from setting attributes.
+_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+_PythonUnpickler: Any = pickle._Unpickler  # type: ignore[attr-defined]
 
 
 # -- saving ---------------------------------------------------------------------------------------------------------
@@ -62,7 +68,7 @@ class _Memory:
         self.key, self.owner, self.dtype = key, owner, dtype
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[misc, name-defined]  # the Python one: the C one checks that names import
+class _Pickler(_PythonPickler):
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol)
         self.memories: dict[tuple[int, str], _Memory] = {}
@@ -101,9 +107,11 @@ class _Pickler(pickle._Pickler):  # type: ignore[misc, name-defined]  # the Pyth
         dtype, array = tensor.dtype, tensor._array
         owner, offset = _memory_of(array)
         if owner is None:
-            owner = array = np.ascontiguousarray(array).reshape(array.shape)
+            owner = array = np.array(array, order="C")
         memory = self.memories.setdefault((id(owner), dtype.name), _Memory(str(len(self.memories)), owner, dtype))
         strides = tuple(step // array.itemsize for step in array.strides)
+        if not array.size:  # NumPy has zeros there; PyTorch goes on counting as if no dimension were empty
+            strides = tuple(math.prod(max(1, size) for size in array.shape[dim + 1:]) for dim in range(array.ndim))
         is_parameter = tensor.__class__ is Parameter
         args: tuple = (memory, offset // array.itemsize, tuple(array.shape), strides,
                        tensor._node is not None and not is_parameter, OrderedDict())
@@ -262,8 +270,8 @@ _ALLOWED: dict[str, Any] = {
 _DTYPE_OF = {_TYPED[name]: dtypes.by_name(name) for name in _TYPED}
 
 
-class _Unpickler(pickle._Unpickler):  # type: ignore[misc, name-defined]  # the Python one: BUILD has to be restricted
-    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+class _Unpickler(_PythonUnpickler):
+    dispatch = dict(_PythonUnpickler.dispatch)
 
     def __init__(self, file: Any, read_storage: Callable[..., _Storage], weights_only: bool) -> None:
         super().__init__(file, encoding="utf-8")
@@ -344,8 +352,8 @@ def _naming_damage() -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, EOFError, ValueError, OSError, RuntimeError, zlib.error) as error:
-        raise RuntimeError("PytorchStreamReader failed reading zip archive: the file is damaged or was not written to its end "
-                           f"({error}).") from error
+        raise RuntimeError("PytorchStreamReader failed reading zip archive: failed finding its content. The file is damaged "
+                           f"or was not written to its end ({error}).") from error
 
 
 def _entry(archive: zipfile.ZipFile, name: str) -> bytes:

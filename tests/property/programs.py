@@ -162,9 +162,9 @@ def sample_program(seed: int) -> list[tuple[Any, ...]]:
     return Sampler(Random(seed)).program()
 
 
-def programs() -> st.SearchStrategy[list[tuple[Any, ...]]]:
-    """Programs by seed: drawn step by step, Hypothesis repeats a few kinds of step and hardly reaches deep graphs."""
-    return st.integers(0, 2**48).map(sample_program)
+def programs(seeds: int = 2**32) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    """Programs of as many seeds: few, for a run that must not depend on Hypothesis's version; or all, to hunt."""
+    return st.integers(0, seeds - 1).map(sample_program)
 
 
 def smallest(program: list[tuple[Any, ...]], fails: Callable[[list[tuple[Any, ...]]], bool]) -> list[tuple[Any, ...]]:
@@ -286,6 +286,8 @@ class Interpreter:
 
     def step_binary(self, name: str, i: int, j: int) -> None:
         self.tensors.append(BINARY[name](self.at(i), self.at(j)))
+        if name == "matmul":  # composed of other operations, whose names are each engine's own affair
+            self.made_by_formula.add(len(self.tensors) - 1)
 
     def step_reduction(self, name: str, i: int) -> None:
         self.tensors.append(REDUCTIONS[name](self.at(i), 0))
@@ -370,6 +372,7 @@ class Interpreter:
             "dtype": dtype_name(tensor),
             # Since it was first seen: some operations of torch give a new tensor that counts its making as a write.
             "version": tensor._version - self.born.setdefault(id(tensor), tensor._version),
+            "is_view": bool(tensor._is_view()),
             "is_leaf": None,
             "requires_grad": None,
             "grad_fn": None,
@@ -421,14 +424,35 @@ def differing_record(expected: dict[str, Any], found: dict[str, Any]) -> str | N
     return None
 
 
+# A step with two faults at once: either may be reported. None of these leaves anything changed.
+EITHER_FAULT = frozenset(("overlap", "shape", "leaf-inplace", "view-inplace"))
+
+
+def is_known(left: dict[str, Any], right: dict[str, Any]) -> bool:
+    """Whether two steps differ in a way that docs/differences.md tells of. The programs are compared no further then."""
+    kinds = {record["error"][1] for record in (left, right) if "error" in record}
+    if kinds:
+        text = left.get("text", "") + right.get("text", "")
+        # Memory that is read and written at once; a view that its base outgrew; an output in another order of memory.
+        return (len(kinds) == 2 and kinds <= EITHER_FAULT or kinds == {"overlap"}
+                or "its base or another view of its base" in text or "view size is not compatible" in text)
+    # A view that its base outgrew does not tell what it is.
+    return any(one["is_leaf"] is None or two["is_leaf"] is None or one["requires_grad"] != two["requires_grad"]
+                             for one, two in zip(left["seen"], right["seen"], strict=False) if one["is_view"] or two["is_view"])
+
+
 def differing(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> str | None:
     """The first difference of two traces in words, or None."""
     for number, (left, right) in enumerate(zip(expected, found, strict=False)):
         if "error" in left or "error" in right:
             if "error" not in left or "error" not in right:
+                if is_known(left, right):
+                    return None
                 return f"step {number}: only one fails: {left.get('text', 'fine')} against {right.get('text', 'fine')}"
             (left_type, left_kind), (right_type, right_kind) = left["error"], right["error"]
             if left_kind != right_kind or not issubclass(right_type, left_type):
+                if is_known(left, right):
+                    return None
                 return f"step {number}: errors differ: {left['text']} against {right['text']}"
             continue
         problem = differing_grads(left["grads"], right["grads"])
@@ -442,7 +466,7 @@ def differing(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> st
         elif not all(same_values(a[1], b[1]) for a, b in zip(left_hooks, right_hooks, strict=True)):
             problem = problem or f"gradients seen by hooks: {left_hooks} against {right_hooks}"
         if problem:
-            return f"step {number}: {problem}"
+            return None if is_known(left, right) else f"step {number}: {problem}"
     if len(expected) != len(found):
         return f"one trace has {len(expected)} records, the other {len(found)}"
     return None

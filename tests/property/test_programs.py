@@ -30,7 +30,7 @@ torch = pytest.importorskip("torch", reason="real torch is the truth these progr
 
 
 @COMMON
-@given(program=programs())
+@given(program=programs() if HUNT else programs(1000))
 def test_traces_agree_with_torch(program):
     import rushlight
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.node import LEAF
 from ..graph.versions import bump
 from ..ops.fit import fit
 from ..tensor import Tensor, wrap
@@ -15,6 +16,14 @@ from ..tensor import Tensor, wrap
 lock = threading.Lock()
 _ndarray = np.ndarray
 _add = np.add
+
+
+def _needs_none(leaf: Tensor) -> bool:
+    """For a leaf that has changed since the graph was made: True if it needs no gradient any more, else an error."""
+    if leaf._node is None:
+        return True
+    raise RuntimeError("leaf variable has been moved into the graph interior: it was written to after the graph had been made. "
+                       "Make the new value a new tensor.")
 
 
 def accumulate_all(leaves: dict[Any, list]) -> None:
@@ -26,8 +35,9 @@ def accumulate_all(leaves: dict[Any, list]) -> None:
         for leaf, holder in leaves.items():
             gradient = holder[0]
             holder[0] = None
-            if leaf._node is None:  # it was told meanwhile that it needs no gradient
-                continue
+            if leaf._node is not LEAF:
+                if _needs_none(leaf):
+                    continue
             array = leaf._array
             if gradient.__class__ is not _ndarray or gradient.dtype is not array.dtype or gradient.shape != leaf._shape:
                 gradient = np.asarray(fit(gradient, (array.shape, array.dtype)))
@@ -50,7 +60,7 @@ def accumulate_all(leaves: dict[Any, list]) -> None:
 def accumulate_tensor(leaf: Tensor, gradient: Tensor) -> None:
     """The same under create_graph: the gradient keeps its history, so nothing is written in place."""
     from ..ops.table import TENSORS
-    if leaf._node is None:
+    if leaf._node is not LEAF and _needs_none(leaf):
         return
     if gradient._array.dtype != leaf._array.dtype or gradient._shape != leaf._shape:
         from ..ops.fit import fit_tensor

@@ -224,6 +224,15 @@ class Binding:
                 found.append(name)
         return found
 
+    def edges(self, needed: list[str]) -> tuple:
+        """Where the gradients of the needed arguments go."""
+        found: list[Any] = []
+        for name in self.op.differentiable:
+            if name in needed:
+                value = self.named[name]
+                found.extend([edge_of(member) for member in value] if name in self.op.lists else [edge_of(value)])
+        return tuple(found)
+
     def make_node(self, needed: list[str], outputs: list[np.ndarray], extras: tuple,
                   results: list[Tensor] | None = None) -> list:
         """The node; `results` are the outputs as tensors, where there may be several."""
@@ -253,18 +262,15 @@ class Binding:
             values = {**shapes, **values, **{n: _pack(pair, n, values[n]) for n in variant.saved_names if n not in self.numbers}}
             for i, output in enumerate(outputs):
                 values[f"result{i if op.outputs != 1 else ''}_shape"] = output.shape
-        edges: list[Any] = []
         metas: list[Any] = []
         for name in variant.needed:
             value = self.named[name]
             if name in op.lists:
-                edges.extend(edge_of(member) for member in value)
                 metas.append(tuple((member._shape, member._array.dtype) for member in value))
             else:
-                edges.append(edge_of(value))
                 metas.append((value._shape, value._array.dtype))
         output_metas = None if op.outputs == 1 else tuple((o.shape, o.dtype) for o in outputs)
-        node = variant.make(values, tuple(edges), tuple(metas), output_metas)
+        node = variant.make(values, self.edges(needed), tuple(metas), output_metas)
         if state.anomaly:
             record_anomaly(node)
         return node

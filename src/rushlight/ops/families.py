@@ -14,9 +14,9 @@ _loaded = False
 
 # Methods of Tensor that only a family in ON_DEMAND has: a stand-in reads the families and calls the real one.
 ON_DEMAND_METHODS: tuple[str, ...] = (
-    "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inner", "inverse", "kron", "logdet",
-    "lu", "lu_solve", "matrix_exp", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd",
-    "triangular_solve")
+    "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inner", "inverse", "istft", "kron",
+    "logdet", "lu", "lu_solve", "matrix_exp", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "stft",
+    "svd", "triangular_solve")
 
 
 def load_core() -> None:
@@ -48,4 +48,4 @@ def load_all() -> None:
 
 ON_DEMAND: tuple[str, ...] = (
     "einsum", "linalg_solve", "linalg_factor", "linalg_products", "linalg", "special", "convolution", "pooling",
-    "resampling", "recurrent")
+    "resampling", "recurrent", "spectral", "windows", "linalg_ldl", "linalg_lowrank", "ctc")

@@ -11,7 +11,7 @@ from ..arrays import dtypes
 from ..graph import facts, versions
 from ..graph.errors import freed_error
 from ..graph.modes import state
-from ..graph.node import KEPT, LEAF, ORDER, SAVED, SPEC, BackwardCall, Output, next_order
+from ..graph.node import EDGES, KEPT, LEAF, ORDER, SAVED, SPEC, BackwardCall, Output, next_order
 from ..graph.versions import Family, family_of
 from ..tensor import Tensor, wrap
 from ..tensor.core import View
@@ -30,7 +30,7 @@ def call_inplace(op: Op, values: tuple) -> Tensor:
     bound = Binding(op, values)
     needed = bound.needed()
     check_writable(target, bool(needed) or (state.grad and target._view is not None and target._view.base._node is not None),
-                   overlap=op.name in _UNIFORM)
+                   overlap=op.name in _UNIFORM or (op.name == "copy" and values[1] is target))
     if op.elementwise and target._family is not None:
         for value in values[1:]:
             if isinstance(value, Tensor) and value._family is target._family and value is not target:
@@ -48,25 +48,22 @@ def call_inplace(op: Op, values: tuple) -> Tensor:
     if state.forward_level >= 0:
         from .forward import inplace_tangents
         inplace_tangents(bound, target, result, extras)
-    # The node counts as older than the write: an argument it saves that shares the memory is found to be written over.
-    order, previous = next_order(), target._node
+    # The node counts as older than the write: an argument it saves that shares the memory is found to be written over. Where
+    # the gradients go is settled before it too, for the write gives views of the memory another history.
+    order = next_order()
+    edges = bound.edges(needed)
+    previous = target._node
     if directly:
         family_of(target).wrote()
     else:
         write(target, result)
     if needed:
         target._node = previous  # the write gave a view a history that is newer than this operation; rebase() gives it its own
-        edge = edge_of(target)
         name = op.parameters[0]
         if original is not None:
             bound.named[name] = original
-            node = bound.make_node(needed, [target._array], extras)
-            edges = node[4] if node[4].__class__ is tuple else (node[4],)
-            if name in needed:  # the gradient goes to where the tensor came from, not to the copy
-                edges = (edge, *edges[1:])
-                node[4] = edges[0] if len(edges) == 1 else edges
-        else:
-            node = bound.make_node(needed, [target._array], extras)
+        node = bound.make_node(needed, [target._array], extras)
+        node[EDGES] = edges[0] if len(edges) == 1 and not op.lists else edges
         node[ORDER] = order
         rebase(target, node, name in needed)
     return target
@@ -173,7 +170,7 @@ def check_writable(target: Tensor, differentiable: bool, values: bool = True, ov
     if not overlap and has_overlap(array):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            "location. Please clone() the tensor before performing the operation.")
-    if not array.flags.writeable:
+    if not array.flags.writeable and array.size:
         raise RuntimeError("the tensor's memory is read-only (it came from a read-only NumPy array): clone() it before writing.")
 
 
@@ -182,7 +179,8 @@ def write(target: Tensor, result: np.ndarray) -> None:
     guard: Any = state.mutation_guard
     if guard is not None:
         guard.before_write(target)
-    np.copyto(target._array, result, casting="unsafe")
+    if result.size:
+        np.copyto(target._array, result, casting="unsafe")
     family_of(target).wrote()
 
 

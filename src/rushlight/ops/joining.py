@@ -275,15 +275,15 @@ def broadcast_shapes(*shapes: Any) -> Size:
 @public
 def broadcast_tensors(*tensors: Any) -> tuple:
     members = _members(tensors)
-    shapes = [one._shape for one in members]
-    try:
-        target = broadcast_shape(*shapes)
-    except RuntimeError:
-        raise RuntimeError(
-            "The size of tensors must match at non-singleton dimensions: "
-            + ", ".join(str(list(s)) for s in shapes)
-            + " do not broadcast together"
-        ) from None
+    target: tuple[int, ...] = ()
+    for one in members:
+        for i, (a, b) in enumerate(zip(target[::-1], one._shape[::-1], strict=False)):
+            if a != b and 1 not in (a, b):
+                dimension = max(len(target), len(one._shape)) - 1 - i
+                raise RuntimeError(f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension "
+                                   f"{dimension}: broadcast_tensors got shapes "
+                                   + ", ".join(str(list(member._shape)) for member in members))
+        target = broadcast_shape(target, one._shape)
     return tuple(TENSORS.expand(one, target) for one in members)
 
 

@@ -23,6 +23,7 @@ publish_as(products.matrix_exp, "matrix_exp")
 publish_as(products.ormqr, "ormqr")
 publish_as(products.householder_product, "orgqr")
 public(products.cdist)
+public(products.pdist)
 public(factor.lu_unpack)
 vars(TENSORS)["linalg_matrix_norm"] = products.matrix_norm
 

@@ -125,21 +125,23 @@ def _cdist_gradient(F: Any, g: Any, x1: Any, x2: Any, p: Any, result: Any, which
             made = x1 * F.unsqueeze(F.sum(weight, -1), -1) - F.matmul(weight, x2)
         return F.sum_to_size(made, target)
     difference = F.unsqueeze(x1, -2) - F.unsqueeze(x2, -3)
-    one, g1 = F.unsqueeze(result, -1), F.unsqueeze(g, -1)
+    made = _norm_gradient(F, F.unsqueeze(g, -1), difference, F.unsqueeze(result, -1), p)
+    return F.sum_to_size(F.sum(made, dim) * sign, target)
+
+
+def _norm_gradient(F: Any, g: Any, difference: Any, norm: Any, p: Any) -> Any:
+    """The gradient of the p-norms of differences, 0 where the norm is."""
     direction = F.sign(difference)
     if p == 0:
-        made = difference * (g1 * 0)
-    elif p == 1:
-        made = direction * g1
-    elif isinf(p):
-        hit = F.abs(difference) == one
-        made = F.where(hit, direction * g1, difference * 0)
-    else:
-        size = F.abs(difference)
-        raised = F.masked_fill(F.masked_fill(size, size == 0, 1) ** (p - 1), size == 0, 0)
-        below = F.masked_fill(F.masked_fill(one, one == 0, 1) ** (p - 1), one == 0, 1)
-        made = F.masked_fill(direction * raised * g1 / below, one == 0, 0)
-    return F.sum_to_size(F.sum(made, dim) * sign, target)
+        return difference * (g * 0)
+    if p == 1:
+        return direction * g
+    if isinf(p):
+        return F.where(F.abs(difference) == norm, direction * g, difference * 0)
+    size = F.abs(difference)
+    raised = F.masked_fill(F.masked_fill(size, size == 0, 1) ** (p - 1), size == 0, 0)
+    below = F.masked_fill(F.masked_fill(norm, norm == 0, 1) ** (p - 1), norm == 0, 1)
+    return F.masked_fill(direction * raised * g / below, norm == 0, 0)
 
 
 def _cdist_first(F: Any, g: Any, x1: Any, x2: Any, p: Any, result: Any) -> Any:
@@ -155,16 +157,20 @@ def cdist_forward(x1, x2, p, by_products):
     if by_products:  # |a - b|^2 = |a|^2 - 2 a.b + |b|^2, which is one product of matrices
         squares = (x1 * x1).sum(-1)[..., :, None] + (x2 * x2).sum(-1)[..., None, :]
         return np.sqrt(np.maximum(squares - 2 * np.matmul(x1, x2.swapaxes(-1, -2)), 0))
-    difference = np.abs(x1[..., :, None, :] - x2[..., None, :, :])
+    return _norms(np.abs(x1[..., :, None, :] - x2[..., None, :, :]), p)
+
+
+def _norms(size: np.ndarray, p: Any) -> np.ndarray:
+    """The p-norms of vectors given by the sizes of their elements."""
     if p == 0:
-        return (difference != 0).sum(-1).astype(x1.dtype)
+        return (size != 0).sum(-1).astype(size.dtype)
     if p == 1:
-        return difference.sum(-1)
+        return size.sum(-1)
     if p == 2:
-        return np.sqrt(np.square(difference).sum(-1))
+        return np.sqrt(np.square(size).sum(-1))
     if isinf(p):
-        return difference.max(-1, initial=0)
-    return (difference ** x1.dtype.type(p)).sum(-1) ** x1.dtype.type(1 / p)
+        return size.max(-1, initial=0)
+    return (size ** size.dtype.type(p)).sum(-1) ** size.dtype.type(1 / p)
 
 
 _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
@@ -192,6 +198,30 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     if_large, always, _ = _COMPUTE_MODES
     by_products = p == 2 and (compute_mode == always or (large and compute_mode in (None, if_large)))
     return TENSORS.cdist_forward(x1, x2, float(p), by_products)
+
+
+def _pdist_gradient(F: Any, g: Any, input: Any, p: Any, result: Any) -> Any:
+    first, second = (constant(F, rows) for rows in np.triu_indices(input.shape[0], 1))
+    difference = F.index_select(input, 0, first) - F.index_select(input, 0, second)
+    made = _norm_gradient(F, F.unsqueeze(g, -1), difference, F.unsqueeze(result, -1), p)
+    return F.index_add(F.index_add(input * 0, 0, first, made), 0, second, -made)
+
+
+@operation(input=_pdist_gradient, node="PdistBackward0", **PRIVATE)
+def pdist_forward(input, p):
+    first, second = np.triu_indices(input.shape[0], 1)
+    return _norms(np.abs(input[first] - input[second]), p)
+
+
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """The p-norm distance of every row from every one after it."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if dtypes.category(input._array.dtype) != dtypes.FLOATING:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    return TENSORS.pdist_forward(input, float(p))
 
 
 # -- products --------------------------------------------------------------------------------------------------------

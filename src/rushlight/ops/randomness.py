@@ -44,6 +44,19 @@ def _drawn(name: str, shape: tuple, wanted: np.dtype, draw: Any, generator: Any,
     return _finish(name, draw(generator, shape, wanted), out, requires_grad)
 
 
+def _get_state(self: Generator) -> Tensor:
+    """The generator's state as a tensor of bytes, as PyTorch has it."""
+    return wrap(self.get_state_array())
+
+
+def _set_state(self: Generator, new_state: Tensor) -> None:
+    self.set_state_array(new_state._array)
+
+
+# The generator itself belongs to the room of arrays, which knows no tensors.
+Generator.get_state, Generator.set_state = _get_state, _set_state  # type: ignore[attr-defined]
+
+
 def _sized(name: str, draw: Any) -> None:
     """Define rand or randn, and its *_like form."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -482,7 +483,10 @@ install("nelement", numel, "method")
 def stride(self: Tensor, dim: Any = None) -> Any:
     """Strides in elements."""
     array = self._array
-    strides = tuple(s // array.itemsize for s in array.strides)
+    if array.size:
+        strides = tuple(s // array.itemsize for s in array.strides)
+    else:  # NumPy lets the strides of nothing be 0; PyTorch counts as if every size were at least 1
+        strides = tuple(prod(max(size, 1) for size in array.shape[i + 1:]) for i in range(array.ndim))
     return strides if dim is None else strides[wrap_dim(dim, array.ndim)]
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,3 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Sequence):
         return _rebuilt(data, [default_convert(value) for value in data])
     return data
-
-
-CollateFunction = Callable[[list[Any]], Any]

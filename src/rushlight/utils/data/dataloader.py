@@ -27,6 +27,7 @@ class DataLoader(Generic[Batch]):
     """Iterate over a dataset in batches. With num_workers, other processes fetch them; their order stays the same."""
 
     _initialized = False
+    _promised: int | None = None  # what the length of a stream was said to be
 
     def __init__(self, dataset: Dataset[Any], batch_size: int | None = 1, shuffle: bool | None = None,
                  sampler: Sampler | Iterable | None = None, batch_sampler: Sampler[list] | Iterable[list] | None = None,
@@ -59,7 +60,7 @@ class DataLoader(Generic[Batch]):
         if batch_sampler is not None:
             batch_size = None
         elif batch_size is not None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)  # type: ignore[arg-type]
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.sampler = sampler
@@ -80,21 +81,18 @@ class DataLoader(Generic[Batch]):
             warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
                           "won't be used.", stacklevel=2)
         indices = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        base_seed = fresh_seed(self.generator)  # drawn whether there are workers or not, as in PyTorch
+        # As in PyTorch it is drawn whether there are workers or not, but not for workers that have one already.
+        base_seed = 0 if self._workers else fresh_seed(self.generator)
         options = self.dataset, self._is_stream, self.batch_sampler is not None, self.collate_fn, self.drop_last
         batches = self._by_workers(indices, options, base_seed) if self.num_workers else _here(indices, Fetcher(*options))
-        if self._is_stream and hasattr(type(self.dataset), "__len__") and not self.num_workers:
-            return self._counted(batches)
-        return batches
+        return self._counted(batches) if self._is_stream else batches
 
     def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Warn where a stream has more batches than its dataset said."""
-        promised = None
         for number, batch in enumerate(batches, 1):
-            promised = len(self) if promised is None else promised
-            if number > promised:
-                warnings.warn(f"Length of IterableDataset {self.dataset} was reported to be {promised}(when accessing "
-                              f"len(dataloader)), but {number} samples have been fetched. ", stacklevel=2)
+            if self._promised is not None and number > self._promised:
+                warnings.warn(f"Length of IterableDataset {self.dataset} was reported to be {self._promised} by len(dataloader), "
+                              f"but {number} have been fetched by now.", stacklevel=2)
             yield batch
 
     def _by_workers(self, indices: Iterator[Any], options: tuple, base_seed: int) -> Iterator[Any]:
@@ -118,6 +116,7 @@ class DataLoader(Generic[Batch]):
         if not self._is_stream:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)  # type: ignore[arg-type]
         count: int = len(self.dataset)  # type: ignore[arg-type]
+        self._promised = count
         if self.batch_size is None:
             return count
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)

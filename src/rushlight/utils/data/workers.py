@@ -5,10 +5,12 @@ import multiprocessing
 import os
 import queue
 import random
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
+from multiprocessing import connection
 from typing import Any
 
 from ...arrays.random import default_generator
@@ -57,7 +59,8 @@ class Fetcher:
         return self.collate(samples)
 
 
-def _work(options: tuple, tasks: Any, results: Any, base_seed: int, worker: int, count: int, prepare: Any) -> None:
+def _work(options: tuple, tasks: Any, results: Any, stopping: Any, base_seed: int, worker: int, count: int,
+          prepare: Any) -> None:
     """The life of a worker: fetch what the tasks ask for until one of them is None."""
     global _info
     parent = os.getppid()
@@ -84,7 +87,7 @@ def _work(options: tuple, tasks: Any, results: Any, base_seed: int, worker: int,
             if os.getppid() != parent:
                 return
             continue
-        if task is None:
+        if task is None or stopping.is_set():
             return
         try:
             if failed is not None or fetcher is None:
@@ -127,6 +130,7 @@ class Workers:
         if context is None or isinstance(context, str):
             context = multiprocessing.get_context(context)
         self.timeout = loader.timeout or None
+        self.stopping = context.Event()
         self.tasks: list[Any] = []
         self.results: list[Any] = []
         self.processes: list[Any] = []
@@ -134,7 +138,7 @@ class Workers:
             for worker in range(loader.num_workers):
                 tasks, (ours, theirs) = context.Queue(), context.Pipe(duplex=False)
                 process = context.Process(target=_work, daemon=True, args=(
-                    options, tasks, theirs, base_seed, worker, loader.num_workers, loader.worker_init_fn))
+                    options, tasks, theirs, self.stopping, base_seed, worker, loader.num_workers, loader.worker_init_fn))
                 self.tasks.append(tasks)
                 self.results.append(ours)
                 process.start()
@@ -193,14 +197,23 @@ class Workers:
             tasks.put("restart")
 
     def stop(self) -> None:
+        self.stopping.set()
         for tasks in self.tasks:
             tasks.put(None)
-        for results in self.results:
-            results.close()  # a worker that is about to hand in a batch must not wait for ever
-        for process in self.processes:
-            process.join(_LOOK_FOR_PARENT)
+        latest = time.monotonic() + _LOOK_FOR_PARENT
+        for process, results in zip(self.processes, self.results):
+            try:
+                # A worker that is handing in a large batch cannot stop before someone has taken it.
+                while results in connection.wait((results, process.sentinel), max(0.0, latest - time.monotonic())):
+                    results.recv_bytes()
+            except (EOFError, OSError):
+                pass  # it has closed its end
+            process.join(max(0.0, latest - time.monotonic()))
             if process.is_alive():
                 process.terminate()
+                process.join()
+        for results in self.results:
+            results.close()
         for tasks in self.tasks:
             tasks.cancel_join_thread()
             tasks.close()
