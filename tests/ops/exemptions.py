@@ -8,12 +8,15 @@ from __future__ import annotations
 
 UNINITIALISED = "uninitialised memory has no values to compare"
 OPERATOR = "the database calls the operator's method on a Python number, which no program can do"
+CHUNKED = "torch's chunked way works out the gradients ahead, in a node of its own, and has no second order"
 # Nothing to compare: the two may well differ, and both are right.
 NOT_COMPARABLE: dict[tuple[str, str], str] = {
     **{(name, "*"): UNINITIALISED for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty")},
     **{(name, "*"): UNINITIALISED for name in ("new_empty_strided", "resize_", "resize_as_")},
     **{(name, "errors"): OPERATOR for name in ("__radd__", "__rsub__", "__rmul__", "__rdiv__", "__rmod__", "__rpow__")},
     **{(name, "errors"): OPERATOR for name in ("__rand__", "__ror__", "__rxor__")},
+    **{("nn.functional.linear_cross_entropy.chunked", aspect): CHUNKED for aspect in ("saved", "freed", "second_order")},
+    **{("nn.functional.linear_cross_entropy.chunked_none", aspect): CHUNKED for aspect in ("saved", "second_order")},
 }
 
 OUT = "out= may overlap an input or have another dtype: the result is computed first and copied, so it is right"
@@ -26,6 +29,8 @@ KNOWN: dict[tuple[str, str], str] = {
     **{(name, "errors"): OUT for name in ("aminmax", "cat", "complex", "gather", "kthvalue", "masked_select", "take")},
     **{(name, "saved"): SHAPE_ONLY for name in ("cummax", "cummin", "nn.functional.nll_loss")},
     ("nn.functional.cross_entropy", "saved"): SHAPE_ONLY,
+    ("nn.functional.linear_cross_entropy", "saved"): SHAPE_ONLY,
+    ("nn.functional.ctc_loss", "saved"): "the same values, but the targets are cut to the longest and time comes first",
     **{(name, "saved"): FACTORISATION for name in ("linalg.det", "linalg.slogdet", "linalg.solve", "linalg.solve_ex")},
     **{(name, "saved"): NAMED_OTHERWISE for name in ("linalg.pinv", "pinverse", "linalg.solve_triangular")},
     ("nn.functional.linear", "saved"): NAMED_OTHERWISE,

@@ -46,7 +46,7 @@ def pairs(engine: Any, count: int = 23) -> Any:
     {"batch_size": None}, {"batch_sampler": [[0, 5], [3]]}, {"sampler": [4, 2], "batch_size": 2},
     {"batch_size": 5, "shuffle": True, "num_workers": 2},
     {"batch_size": 5, "collate_fn": lambda samples: [int(a) for a, _ in samples]},
-], ids=str)
+], ids=lambda options: ", ".join(options))
 def test_loader_order(options):
     def run(engine):
         loader = engine.utils.data.DataLoader(pairs(engine), **options)

@@ -197,7 +197,7 @@ def test_damage_is_noticed():
     (saved(torch, torch.ones(2).to_sparse()).getvalue(), pickle.UnpicklingError),
     (saved(torch, torch.ones(2, dtype=torch.complex64).conj()).getvalue(), pickle.UnpicklingError),
     (forged(b"N.").getvalue().replace(b"data.pkl", b"other.pk"), RuntimeError),
-])  # fmt: skip
+], ids=["empty", "text", "pickle", "old format", "module", "sparse", "conjugated", "another zip"])  # fmt: skip
 def test_foreign_files_are_refused(content, error):
     with pytest.raises(error):
         rushlight.load(io.BytesIO(content))

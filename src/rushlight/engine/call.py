@@ -212,8 +212,8 @@ _ones: dict[Any, np.ndarray] = {}
 def backward_from(root: Tensor, gradient: Tensor | None, retain_graph: bool | None, create_graph: bool, inputs: Any) -> None:
     """Tensor.backward(). The ordinary call on a real scalar skips all checks that it cannot fail."""
     node = root._node
-    if (gradient is None and inputs is None and not create_graph and node.__class__ is list and node is not UNRECORDED and root._shape == ()
-            and root._real is not None and not state.anomaly and state.forward_level < 0):
+    if (gradient is None and inputs is None and not create_graph and node.__class__ is list and node is not UNRECORDED
+            and root._shape == () and root._real is not None and not state.anomaly and state.forward_level < 0):
         one = _ones.get(root._real)
         if one is None:
             one = _ones[root._real] = np.ones((), root._real)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from ..tensor import Tensor
 from . import functional as F
 from .embedding import PairwiseDistance
 from .functional_loss import reduction_from_legacy
+from .linear import Linear
 from .module import Module
 
 
@@ -289,3 +291,54 @@ class TripletMarginWithDistanceLoss(_Loss):
             anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
             reduction=self.reduction,
         )  # fmt: skip
+
+
+class CTCLoss(_Loss):
+    """Minus the log-probability that predictions spell their targets."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """A linear layer and the cross entropy of its outputs."""
+
+    def __init__(
+        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
+        device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
+        ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None,
+    ) -> None:  # fmt: skip
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.options = options
+        self.linear = Linear(in_features, num_classes * prod(out_features), bias=bias, device=device, dtype=dtype)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        classes = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input, self.linear.weight.reshape(*classes, self.linear.in_features), target,
+            linear_bias=None if bias is None else bias.reshape(classes), weight=self.weight, reduction=self.reduction,
+            ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features},"
+            f" bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index},"
+            f" label_smoothing={self.label_smoothing}, options={self.options}"
+        )

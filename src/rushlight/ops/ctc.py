@@ -26,10 +26,12 @@ def _emissions(log_probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _reached(before: np.ndarray, skips: np.ndarray) -> np.ndarray:
     """The log-probability of each state one step later, without what that step emits."""
-    made = before.copy()
-    made[:, 1:] = np.logaddexp(made[:, 1:], before[:, :-1])
-    made[:, 2:] = np.where(skips, np.logaddexp(made[:, 2:], before[:, :-2]), made[:, 2:])
-    return made
+    one, two = np.full_like(before, -np.inf), np.full_like(before, -np.inf)
+    one[:, 1:] = before[:, :-1]
+    two[:, 2:] = np.where(skips, before[:, :-2], -np.inf)
+    largest = np.maximum(np.maximum(before, one), two)
+    shift = np.where(largest == -np.inf, 0, largest)
+    return np.log(np.exp(before - shift) + np.exp(one - shift) + np.exp(two - shift)) + shift
 
 
 def _skips(labels: np.ndarray) -> np.ndarray:

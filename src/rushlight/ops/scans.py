@@ -40,8 +40,8 @@ def reverse_cumsum(input, dim):
 
 # -- running products ------------------------------------------------------------------------------------------------
 def _cumprod_gradient(F: Any, g: Any, input: Any, result: Any, dim: Any) -> Any:
-    if not input.ndim or not input.shape[dim]:
-        return g
+    if not input.ndim or input.shape[dim] <= 1:
+        return g  # the product is the element itself
     if not F.any(input == 0):
         return F.reverse_cumsum(g * F.conj(result), dim) / F.conj(input)
     # The product before an element times what follows from it: r[k] = g[k] + x[k+1] * r[k+1]. Nothing is divided.
