@@ -37,7 +37,6 @@ from .arrays.dtypes import (
     uint32,
     uint64,
 )
-from .arrays.random import Generator, default_generator
 from .graph.errors import FreedGraphError, ModifiedInplaceError
 from .graph.modes import is_grad_enabled
 from .ops import table
@@ -79,6 +78,7 @@ _ELSEWHERE = {
     "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode", "inference_mode": "autograd.grad_mode",
     "set_grad_enabled": "autograd.grad_mode", "is_inference_mode_enabled": "autograd.grad_mode",
     "set_printoptions": "tensor.printing", "get_printoptions": "tensor.printing",
+    "Generator": "arrays.random", "default_generator": "arrays.random",
     "save": "serialization", "load": "serialization",
     "autocast": "amp", "is_autocast_enabled": "amp",
 }
@@ -104,8 +104,8 @@ def __getattr__(name: str) -> Any:
     elif name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
-        from .ops.families import load_all
-        load_all()
+        from .ops.families import load_until
+        load_until(lambda: name in globals())
         if name not in globals():
             raise AttributeError(f"rushlight has no {name!r}. If it is a PyTorch name, it is not supported yet: "
                                  "compose it from operations that are, or compute it in NumPy inside an autograd.Function.")

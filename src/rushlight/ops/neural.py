@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import random
 from ..tensor import Tensor, wrap
 from .table import TENSORS, operation, public
 
@@ -56,6 +55,7 @@ def dropout(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not train or p == 0 or not input._array.size:
         return input
+    from ..arrays import random  # which not every program needs
     return TENSORS.mul(input, wrap(random.dropout_noise(None, input._shape, input._array.dtype, p)))
 
 
@@ -63,6 +63,7 @@ def dropout(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
 def dropout_(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
     if not train or p == 0 or not input._array.size:
         return input
+    from ..arrays import random
     return TENSORS.mul_(input, wrap(random.dropout_noise(None, input._shape, input._array.dtype, p)))
 
 

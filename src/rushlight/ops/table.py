@@ -36,8 +36,8 @@ class Namespace:
     """What formulas find functions in."""
 
     def __getattr__(self, name: str) -> Any:
-        from .families import load_all
-        load_all()
+        from .families import load_until
+        load_until(lambda: name in self.__dict__)
         try:
             return self.__dict__[name]
         except KeyError:
@@ -81,14 +81,15 @@ class Op:
         self.elementwise = elementwise
         self.promote = promote
         # Differentiable arguments in the kernel's order; then all tensor arguments; then lists of tensors.
-        listed = set(lists.split())
-        chosen = set(formulas) | set(differentiable.split())
-        unknown = chosen - set(self.parameters)
+        listed = lists.split()
+        chosen = [*formulas, *differentiable.split()]
+        unknown = [name for name in chosen if name not in self.parameters]
         if unknown:
             raise TypeError(f"{self.name}: a gradient is given for {sorted(unknown)}, which is no argument of it")
-        self.differentiable = tuple(p for p in self.parameters if p in chosen)
-        self.lists = tuple(p for p in self.parameters if p in listed)
-        self.tensors = tuple(p for p in self.parameters if (p in chosen or p in tensors.split()) and p not in listed)
+        self.differentiable = tuple([p for p in self.parameters if p in chosen])
+        self.lists = tuple([p for p in self.parameters if p in listed])
+        taken = chosen + tensors.split()
+        self.tensors = tuple([p for p in self.parameters if p in taken and p not in listed])
         # None: as many as the kernel's tuple has. A text: PyTorch's names for them, by which saved ones are seen.
         self.output_names = tuple(outputs.split()) if isinstance(outputs, str) else ()
         self.outputs = len(self.output_names) if isinstance(outputs, str) else outputs
