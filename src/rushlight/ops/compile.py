@@ -454,10 +454,12 @@ def _edge_lines(candidates: Any, optional: list[str], nothing: list[str]) -> lis
     absent = " and ".join(f"e{i} is None" for i in range(len(candidates)))
     lines += [f"if {absent} or grad_off and not state.grad:", *nothing]
     lines += [f"if e{i} is LEAF: e{i} = {name}" for i, name in enumerate(candidates)]
-    if facts.ENABLED:
-        lines += ["frame = getframe(1)", "code = frame.f_code", "if code is not user_code:",
-                  "    frame = find_user_frame(frame); code = frame.f_code"]
-    return lines
+    return lines + _WHERE
+
+
+# The lines that find out where the user is, as _node_text writes it down.
+_WHERE = ["frame = getframe(1)", "code = frame.f_code", "if code is not user_code:",
+          "    frame = find_user_frame(frame); code = frame.f_code"] if facts.ENABLED else []
 
 
 def _choices(op: Op, candidates: list[str], number: str | None, fitted: bool) -> list[tuple[str, Variant, list[int]]]:
@@ -487,17 +489,34 @@ def _node_text(op: Op, known: str, variant: Variant, chosen: list[int], spelled:
 def _node_lines(op: Op, prefix: str, namespace: dict, candidates: list[str], number: str | None,
                 optional: list[str], fitted: bool = False) -> list[str]:
     """Find the edges, and make the node of the variant that fits."""
-    lines = _edge_lines(candidates, optional,
-                        ["    return result"] if op.view else ["    result._node = None", "    return result"])
-    for condition, variant, chosen in _choices(op, candidates, number, fitted):
+    nothing = ["    return result"] if op.view else ["    result._node = None", "    return result"]
+    made: dict[tuple, list[str]] = {}
+    choices = _choices(op, candidates, number, fitted)
+    for _, variant, chosen in choices:
         known = f"{prefix}_variant_{variant.mask}{'_number' if number else ''}{'_fitted' if fitted else ''}"
         namespace[known] = variant
         more = [_tuple_text([f"({candidates[i]}._shape, real)" for i in chosen])] if fitted else []
         node = _node_text(op, known, variant, chosen, {"result": "r"}, more)
-        lines += [condition, f"    result._node = {node}", "    return result"]
+        made[tuple(chosen)] = [f"result._node = {node}", "return result"]
+    if len(candidates) == 2 and not optional:
+        return _two_edges(candidates, nothing, made)
+    lines = _edge_lines(candidates, optional, nothing)
+    for condition, _, chosen in choices:
+        lines += [condition, *("    " + line for line in made[tuple(chosen)])]
     if len(candidates) >= 3:  # a rare choice of arguments: let the general way make the node
         lines.append(f"return call({prefix}_op, ({', '.join(op.parameters)},))")
     return lines
+
+
+def _two_edges(candidates: list[str], nothing: list[str], made: dict[tuple, list[str]]) -> list[str]:
+    """The same for two arguments, by the fewest questions: most operations have two, and most of the time one is a constant."""
+    first, second = candidates
+    off = "grad_off and not state.grad"
+    return [f"e0 = {first}._node", f"e1 = {second}._node",
+            "if e1 is None:", f"    if e0 is None or {off}:", *("    " + line for line in nothing),
+            f"    if e0 is LEAF: e0 = {first}", *("    " + line for line in _WHERE), *("    " + line for line in made[0,]),
+            f"if {off}:", *nothing, f"if e1 is LEAF: e1 = {second}", *_WHERE,
+            "if e0 is None:", *("    " + line for line in made[1,]), f"if e0 is LEAF: e0 = {first}", *made[0, 1]]
 
 
 def _kept_text(name: str, op: Op) -> str:
