@@ -271,13 +271,14 @@ def build_operator(op: Op) -> Callable:
 
 def find_user_frame(frame: Any) -> Any:
     """Leave the library's frames; remember the code the user runs, so that the next operation there need not look."""
+    code = frame.f_code
+    if not facts.is_library(code):
+        TENSORS.__dict__["user_code"] = code
+        return frame
     back = frame.f_back
     if back is not None and back.f_code is facts.pass_code and facts.passing.sites:
         return facts.passing.sites[-1]  # a gradient formula of a pass that records: the line is known
-    outer = facts.leave_library(frame)
-    if outer is frame:
-        TENSORS.__dict__["user_code"] = frame.f_code
-    return outer
+    return facts.leave_library(frame)
 
 
 def _signature(op: Op, prefix: str, namespace: dict) -> str:
