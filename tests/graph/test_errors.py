@@ -73,7 +73,7 @@ def test_in_a_loop_the_remedy_is_another() -> None:
             (state * state).sum().backward()
     error = caught.value
     assert error.freed_by.site == error.needed_at
-    assert error.made_at.line == made and f"Line {made}" in error.remedy and "detach" in error.remedy
+    assert error.made_at.line == made and f"line {made} " in error.remedy and "detach" in error.remedy
 
 
 @pytest.mark.parametrize(
