@@ -66,8 +66,9 @@ def freed_error(node: list, what: str = "backward needed") -> FreedGraphError:
 def _freed_remedy(made: Site | None, freed: Site | None, needed: Site | None) -> str:
     """The remedy that fits what is known of the three lines."""
     if made is not None and freed is not None and needed is not None and freed == needed:
-        return (f"The same call used the graph up in an earlier round, and a value that line {made.line} made then is still in use. "
-                "If it is state carried from round to round, cut it off with .detach(); if not, compute it anew in every round.")
+        return (f"The same call used the graph up in an earlier round, and a value that line {made.line} made then is still in "
+                "use. If it is state carried from round to round, cut it off with .detach(); if not, compute it anew in every "
+                "round.")
     return ("Run the forward pass again to get a new graph; or add the losses and call backward once; or, if both passes "
             "must share this one, give the first retain_graph=True.")
 
