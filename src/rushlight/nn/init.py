@@ -7,7 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor import Tensor
+import numpy as np
+
+from ..arrays import random
+from ..tensor import Tensor, wrap
 
 
 def _without_grad() -> Any:
@@ -52,43 +55,38 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal values cut to [a, b], drawn until they fall inside."""
-    if mean < a - 2 * std or mean > b + 2 * std:
+    """Normal values cut to [a, b]: drawn for the whole tensor until every element has had one that is accepted."""
+    if not a - 2 * std <= mean <= b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
-            "The distribution of values may be incorrect.",
+            f"mean is more than 2 std from [a, b] in nn.init.trunc_normal_: mean {mean}, std {std}, [{a}, {b}]. Hardly any "
+            "normal value falls in there.",
             stacklevel=2,
         )
-
-    def distribution(x: float) -> float:
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-
+    values = np.empty(tensor.shape, tensor._array.dtype)
+    refused = np.ones(tensor.shape, bool)
+    accepted = math.erf((b - mean) / (std * math.sqrt(2))) - math.erf((a - mean) / (std * math.sqrt(2)))
+    propose = _propose_normal if accepted > 0.6 else _propose_uniform
+    while refused.any():
+        proposed, bad = propose(generator, values, mean, std, a, b)
+        np.copyto(values, proposed, where=refused)
+        refused &= bad
     with _without_grad():
-        inside = distribution((b - mean) / std) - distribution((a - mean) / std)
-        draw = _draw_inside if inside > 0.3 else _draw_under_density
-        draw(tensor, mean, std, a, b, generator)
-    return tensor
+        return tensor.copy_(wrap(values))
 
 
-def _draw_inside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
-    """Normal values; those outside [a, b] are drawn again (all are drawn, to keep torch's stream)."""
-    low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
-    tensor.normal_(mean, std, generator=generator)
-    while bool((outside := (tensor < low) | (tensor > high)).any()):
-        again = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator)
-        tensor.copy_(again.where(outside, tensor))
+def _propose_normal(generator: Any, like: np.ndarray, mean: float, std: float, a: float, b: float) -> tuple:
+    """Normal values, refused outside of [a, b]; the bounds are compared as the dtype has them."""
+    proposed = random.normal(generator, like.shape, like.dtype, mean, std)
+    return proposed, (proposed < like.dtype.type(a)) | (proposed > like.dtype.type(b))
 
 
-def _draw_under_density(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
-    """Uniform values, each kept with a probability in proportion to the density: good where [a, b] is a thin slice."""
-    highest = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
-    pending = None
-    while pending is None or bool(pending.any()):
-        values = tensor.new_empty(tensor.shape).uniform_(a, b, generator=generator)
-        tensor.copy_(values if pending is None else values.where(pending, tensor))
-        density = values.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(highest)
-        refused = tensor.new_empty(tensor.shape).uniform_(generator=generator).log_() > density
-        pending = refused if pending is None else refused & pending
+def _propose_uniform(generator: Any, like: np.ndarray, mean: float, std: float, a: float, b: float) -> tuple:
+    """Uniform values, kept with a probability in proportion to the normal density: for a thin slice of it."""
+    proposed = random.uniform(generator, like.shape, like.dtype, a, b)
+    nearest = (min(max(mean, a), b) - mean) / std
+    surplus = ((proposed - mean) / std) ** 2 * -0.5 + nearest**2 * 0.5
+    with np.errstate(divide="ignore"):
+        return proposed, np.log(random.uniform(generator, like.shape, like.dtype)) > surplus
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
