@@ -62,8 +62,8 @@ class FunctionCtx:
         self.materialize_grads = value
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note "
-                      "that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
+        warnings.warn("mark_shared_storage is deprecated. It does nothing: tensors over one "
+                      "memory know of each other", FutureWarning, stacklevel=2)
 
 
 class BackwardCFunction(FunctionCtx, GraphNode):
@@ -260,13 +260,12 @@ class Function(metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
-                      "should invoke them on the class itself. Instantiating an autograd function will raise an error "
-                      "in a future version of PyTorch.", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{type(self)} should not be instantiated. Its methods are static: call "
+                      "them on the class, and run the Function with .apply().", DeprecationWarning, stacklevel=2)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use "
-                           "new-style autograd function with static forward method, and call it with apply().")
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Make "
+                           "forward and backward static methods, and call the class's apply().")
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -389,7 +388,7 @@ def _check_dirty(dirty: tuple, outputs: tuple) -> None:
                                f"{type(one).__name__}")
         if not _among(one, outputs):
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. "
-                               "The inputs that are modified inplace must all be outputs of the Function.")
+                               "Return every input that forward writes to.")
         family_of(one).wrote()
 
 

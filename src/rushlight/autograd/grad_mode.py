@@ -25,9 +25,9 @@ class Switch:
     def __call__(self, function: Callable) -> Callable:
         if isinstance(function, type):
             import warnings
-            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only "
-                          "decorate functions or methods. To preserve the current behavior of class decoration, you "
-                          "can directly decorate the `__init__` method and nothing else.", FutureWarning, stacklevel=2)
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. Put it "
+                          "over the methods that need it: over a class it has only ever reached __init__.",
+                          FutureWarning, stacklevel=2)
 
             def made(*args: Any, **kwargs: Any) -> Any:
                 with self.clone():

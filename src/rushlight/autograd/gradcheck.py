@@ -116,13 +116,11 @@ def _check_inputs(inputs: tuple) -> list[Tensor]:
         if isinstance(one, Tensor) and one.requires_grad:
             if one._array.dtype not in (np.dtype(np.float64), np.dtype(np.complex128)):
                 warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. "
-                              "This check will likely fail if all the inputs are not of double precision floating "
-                              "point or complex. ",
+                              "Its finite differences are too coarse to compare with: pass x.double().",
                               stacklevel=3)
             if any(stride == 0 and size > 1 for stride, size in zip(one._array.strides, one._shape, strict=True)):
-                raise RuntimeError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs "
-                                   "that are non-overlapping to be able to compute the numerical gradients correctly. "
-                                   "You should call .contiguous on the input before passing it to gradcheck.")
+                raise RuntimeError(f"The {i}th input has a dimension with stride 0. Its elements cannot be "
+                                   "moved one at a time, as finite differences need: pass x.contiguous().")
             if not one.is_leaf:
                 one.retain_grad()
             wanted.append(one)
@@ -185,8 +183,8 @@ def _check(func: Callable, inputs: tuple, wanted: list[Tensor], eps: float, atol
         for again, before in zip(_backward_rows(output, wanted), first, strict=True):
             if np.abs(again - before).max(initial=0) > nondet_tol:
                 raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and "
-                                     "grad_output multiple times gives different values, although analytical gradient "
-                                     f"matches numerical gradient.The tolerance for nondeterminism was {nondet_tol}.")
+                                     "grad_output multiple times gives different values: they differ by more than "
+                                     f"nondet_tol, {nondet_tol}.")
         if check_batched_grad:
             _check_batched(output, wanted)
     _check_zero(outputs, wanted, check_grad_dtypes)

@@ -232,8 +232,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. "
-            "Note that dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
-            "dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+            "It drops whole channels of (channel, length) or (batch, channel, length)."
         )
     return _drop_unbatched(input, p, training, inplace, single=2)
 

@@ -41,7 +41,7 @@ def _check_sizes(input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
-            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            "They are broadcast against each other, which is seldom what is meant: give both one shape.",
             stacklevel=3,
         )
 
@@ -117,8 +117,8 @@ def kl_div(
     reduction = reduction_from_legacy(size_average, reduce, reduction)
     if reduction == "mean":
         warnings.warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support size."
-            "'batchmean' divides only by the batch size, and aligns with the KL div math definition.",
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. The Kullback-Leibler "
+            "divergence itself is reduction='batchmean'.",
             stacklevel=2,
         )
     if log_target:

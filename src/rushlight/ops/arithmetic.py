@@ -63,8 +63,8 @@ def add(input, other, *, alpha=1):
 def _of_a_difference(dimensioned: list, zero_dim: list, numbers: list) -> np.dtype:
     """PyTorch refuses truth values on either side, also where the other side would promote them."""
     if dtypes.bool_.numpy in dimensioned or dtypes.bool_.numpy in zero_dim or any(n.__class__ is bool for n in numbers):
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-                           "invert a mask, use the `~` or `logical_not()` operator instead.")
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. `~mask` turns a "
+                           "mask round; (a != b) is where two differ.")
     return dtypes.result_type(dimensioned, zero_dim, numbers)
 
 
@@ -72,8 +72,8 @@ def _of_a_difference(dimensioned: list, zero_dim: list, numbers: list) -> np.dty
              promote=_of_a_difference, inline="input - other if alpha == 1 else _sub_kernel(input, other, alpha=alpha)")
 def sub(input, other, *, alpha=1):
     if input.dtype.kind == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                           "`logical_xor()` operator instead.")
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. (a != b), "
+                           "or a ^ b, is where they differ.")
     if alpha == 1:
         return np.subtract(input, other)
     _check_alpha(input, alpha)
@@ -96,9 +96,8 @@ def mul(input, other):
 @elementwise(input="-g", aliases="negative", inline="-input")
 def neg(input):
     if input.dtype.kind == "b":
-        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
-                           "invert a mask, "
-                           "use the `~` or `logical_not()` operator instead.")
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. `~mask` turns a mask "
+                           "round.")
     return np.negative(input)
 
 

@@ -391,8 +391,8 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
 
     if return_complex is None:
         if not (_is_complex(input) or _is_complex(window)):
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
-                               "require that return_complex=True in a future PyTorch release.")
+            raise RuntimeError("stft requires the return_complex parameter be given for real inputs: pass "
+                               "return_complex=True.")
         return_complex = True
     elif not return_complex:
         warnings.warn("stft with return_complex=False is deprecated: take torch.view_as_real of the complex result.",
@@ -482,8 +482,8 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     require(bool((np.abs(weight._array) > 1e-11).all()), "window overlap add min: 1: somewhere all windows are zero")
     made = made / weight
     if end > total:
-        warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in "
-                      "the tail. Please check your center and hop_length settings.", stacklevel=2)
+        warnings.warn("The length of signal is shorter than the length parameter. Zeros fill it up: are center "
+                      "and hop_length those of the stft?", stacklevel=2)
         made = TENSORS.constant_pad_nd(made, (0, end - total), 0)
     return TENSORS.squeeze(made, 0) if len(shape) == 2 else made
 

@@ -26,9 +26,8 @@ def _moments(input: np.ndarray, dim: Any, correction: Any, keepdim: bool) -> tup
     freedom = count(input.shape, dim) - correction
     if freedom <= 0:
         import warnings
-        warnings.warn("std(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-                      "factor (input "
-                      "numel divided by output numel).", UserWarning, stacklevel=5)
+        warnings.warn("std(): degrees of freedom is <= 0. The correction must be less than the number of "
+                      "elements that each result is made of.", UserWarning, stacklevel=5)
     input, result = converted(input, None)
     mean = sum_axes(input, axes, True) / input.real.dtype.type(count(input.shape, dim))
     off = input - mean

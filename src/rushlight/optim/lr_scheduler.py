@@ -100,7 +100,7 @@ class LRScheduler:
         if epoch is not None:
             warnings.warn(
                 "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
-                "Please use `scheduler.step()` to step the scheduler.",
+                "Leave it out: the scheduler counts by itself.",
                 UserWarning,
                 stacklevel=2,
             )

@@ -82,7 +82,7 @@ class Optimizer:
         elif isinstance(params, set):
             raise TypeError(
                 "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
-                "will change between runs. Please use a list instead."
+                "will change between runs. Pass a list."
             )
         else:
             params = list(params)

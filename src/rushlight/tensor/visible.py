@@ -231,12 +231,12 @@ class SavedTensor:
         node, place = self._list, self._place
         saved = node[SAVED]
         if saved.__class__ is BackwardCall:
-            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
-                               "values of the graph are freed when you call .backward() or autograd.grad().")
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Register them "
+                               "before the backward pass, or keep the graph with retain_graph=True.")
         value = None if place is None else saved[place] if saved.__class__ is tuple else saved
         if value.__class__ is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
-                               "one pair of hooks is allowed at a time.")
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. A "
+                               "saved value takes one pair.")
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         if isinstance(value, (bool, int, float, complex)):

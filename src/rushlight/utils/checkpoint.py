@@ -212,8 +212,8 @@ class CheckpointFunction(Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         if running.passes and running.passes[-1].for_inputs:
             raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
-                               "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
-                               "set use_reentrant=False, or call .backward() without passing the `inputs` argument.")
+                               "passing an `inputs` parameter to .backward(). Pass "
+                               "use_reentrant=False, or call .backward() alone.")
         detached = detach_variable(_inputs_of(ctx))
         random = default_generator.get_state_array()
         if ctx.random is not None:
@@ -237,10 +237,8 @@ def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None
                early_stop: bool = True, **kwargs: Any) -> Any:
     """Run a function without keeping the values inside for backward: they are computed again when it needs them."""
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in "
-                      "PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception. "
-                      "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
-                      "you can pass use_reentrant=True.", stacklevel=2)
+        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. It "
+                      "is True where it is not, for now; False is the better choice.", stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:

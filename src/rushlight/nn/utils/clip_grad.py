@@ -49,8 +49,7 @@ def get_total_norm(
     if error_if_nonfinite and not np.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
-            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-            "`error_if_nonfinite=False`"
+            "clipped. With error_if_nonfinite=False the gradients become nan instead."
         )
     return wrap(total)
 
