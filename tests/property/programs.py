@@ -455,11 +455,14 @@ def differing(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> st
                     return None
                 return f"step {number}: errors differ: {left['text']} against {right['text']}"
             continue
-        problem = differing_grads(left["grads"], right["grads"])
-        if len(left["seen"]) != len(right["seen"]):
-            problem = problem or "another number of tensors"
+        gradients = differing_grads(left["grads"], right["grads"])
+        if gradients:  # no known difference excuses a gradient
+            return f"step {number}: {gradients}"
+        problem = "another number of tensors" if len(left["seen"]) != len(right["seen"]) else None
         for index, (one, two) in enumerate(zip(left["seen"], right["seen"], strict=False)):
             problem = problem or (lambda p, index=index: p and f"tensor {index}: {p}")(differing_record(one, two))
+            if one["value"].shape != two["value"].shape or not same_values(one["value"], two["value"]):
+                return f"step {number}: {problem}"  # nor a value
         left_hooks, right_hooks = left.get("hooks", []), right.get("hooks", [])
         if [h[0] for h in left_hooks] != [h[0] for h in right_hooks]:
             problem = problem or f"order of hooks: {[h[0] for h in left_hooks]} against {[h[0] for h in right_hooks]}"

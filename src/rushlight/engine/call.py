@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import dtypes
 from ..graph import facts
 from ..graph.modes import state
-from ..graph.node import LEAF, UNRECORDED, BackwardCall, Output
+from ..graph.node import LEAF, SPEC, UNRECORDED, BackwardCall, Output
 from ..ops.fit import fit
 from ..tensor import Tensor, wrap
 from ..tensor.visible import GradientEdge
@@ -141,9 +141,18 @@ def _gradients(roots: tuple, given: Sequence, batched: bool) -> list:
     return made
 
 
+def _refuse_outgrown(root: Any) -> None:
+    """A view that its base outgrew is refused before anything has run: no hook, no retained gradient."""
+    node = root._node
+    refuses = getattr(node[SPEC], "refuses", None) if node.__class__ is list else None
+    if refuses is not None:
+        raise refuses(node)
+
+
 def _run(kind: str, roots: tuple, gradients: list, retain: bool, create_graph: bool, inputs: list | None,
          accumulate: bool) -> tuple:
     for i, root in enumerate(roots):
+        _refuse_outgrown(root)
         if root._node is None or root._node is UNRECORDED:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn. It was "
                                "computed from constants, under no_grad, or detached: nothing leads from it to a leaf "
